@@ -1,0 +1,1 @@
+"""Training agents for undertake's games: masked PPO in self-play, straight on the batch engine."""
