@@ -22,14 +22,14 @@ help:  ## list the targets
 
 install: $(STAMP)  ## make .venv with the versions of constraints.txt
 
-# Built without isolation: with hatchling in .venv, installing again (a new pyproject.toml, say) needs no network
+# Built without isolation: with its tools in .venv, installing again (a new pyproject.toml, say) needs no network
 # unless a requirement changed.
 $(STAMP): pyproject.toml constraints.txt
 	@"$(PYTHON)" $(IS_NEW) >/dev/null 2>&1 || { \
 		echo "make: no Python 3.11 or newer$(if $(PYTHON), at '$(PYTHON)', found); name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@test -x $(BIN)/python || echo "making .venv; the first time downloads a few hundred megabytes and takes minutes"
 	@"$(PYTHON)" -m venv .venv
-	@$(BIN)/python -m pip install --quiet -c constraints.txt hatchling
+	@$(BIN)/python -m pip install --quiet -c constraints.txt hatchling editables
 	@$(BIN)/python -m pip install --quiet --no-build-isolation -c constraints.txt -e ".[$(EXTRAS)]"
 	@touch $@
 
