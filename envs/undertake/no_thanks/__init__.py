@@ -1,0 +1,34 @@
+"""No Thanks!: rules, views, bots and rendering, bound into one `GAME`."""
+
+from undertake.core import game as core
+from undertake.no_thanks import bots, render, rules, view
+
+core.implement(
+    rules.STATE,
+    *(rules.shuffle, rules.start, rules.play, rules.resign, rules.is_legal, rules.score, rules.paid),
+    *(rules.random_legal, view.see),
+)
+core.implement(view.VIEW, view.legal, view.encode, view.imagine, view.default_action, bots.choose)
+
+GAME = core.Game(
+    name="no_thanks",
+    title="No Thanks!",
+    min_players=2,
+    max_players=rules.MAX_PLAYERS,
+    num_actions=3,
+    wait=rules.WAIT,
+    state_dtype=rules.STATE,
+    view_dtype=view.VIEW,
+    layouts={"table": view.TABLE_LAYOUT, "recall": view.RECALL_LAYOUT},
+    whole_layout=render.WHOLE_LAYOUT,
+    options=rules.NoThanksOptions,
+    lay=rules.lay,
+    table=render.table,
+    sight=render.sight,
+    whole=render.whole,
+    text=render.text,
+    opening=render.opening,
+    events=render.events,
+    action_name=render.action_name,
+    bots=bots.BOTS,
+)

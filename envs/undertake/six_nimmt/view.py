@@ -1,0 +1,381 @@
+"""What a seat of 6 nimmt! may know: the view record, its encoding as an observation, and worlds that agree with it.
+
+Seats in a view are relative: 0 is the seat that looks, 1 the next clockwise. Two views exist. `"table"` holds what lies
+in sight; `"recall"` adds what a player with a perfect memory knows of this hand: the others' bulls, and every card
+that every seat has played. That other seats have chosen, which one decision at a time makes visible, is kept for
+`imagine` alone and is not part of the observation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from undertake.core.bits import lowest_bit, popcount, write_bits
+from undertake.core.compile import compiled, i64
+from undertake.core.layout import MAX_INDEX, Layout, feature
+from undertake.six_nimmt.rules import (
+    BULLS,
+    CHOOSE_ROW,
+    MAX_CARDS,
+    MAX_HAND,
+    MAX_PLAYERS,
+    MAX_ROW_SIZE,
+    MAX_ROWS,
+    TAKE_ROW,
+    WAIT,
+    all_cards,
+    cheapest,
+    row_bulls,
+)
+
+VIEW = np.dtype(
+    [
+        ("hand", np.uint64, 2),
+        ("unseen", np.uint64, 2),  # cards of the deck that the seat cannot place
+        ("withdrawn", np.uint64, 2),  # recall only: shown cards that went back to the hands of leavers
+        ("bulls", np.int16, MAX_PLAYERS),  # of this hand, -1 where unknown
+        ("totals", np.int16, MAX_PLAYERS),
+        ("shown", np.uint8, MAX_PLAYERS),  # cards not yet placed: one's own, and all while a row is chosen
+        ("chosen", np.int8, MAX_PLAYERS),  # 1 where the seat has chosen a card
+        ("hand_count", np.int8, MAX_PLAYERS),
+        ("resigned", np.int8, MAX_PLAYERS),
+        ("rows", np.uint8, (MAX_ROWS, MAX_ROW_SIZE)),
+        ("row_length", np.int8, MAX_ROWS),
+        ("order", np.int8, MAX_ROWS),  # the rows by their last cards, lowest first
+        ("played", np.uint8, (MAX_HAND, MAX_PLAYERS)),  # recall only: cards shown in each trick of this hand
+        ("tricks_shown", np.int8),  # tricks of this hand in which cards have been shown
+        ("phase", np.int8),
+        ("turn", np.int8),  # relative seat to act, -1 when the game is over
+        ("trick", np.int8),
+        ("hand_number", np.int16),
+        ("seat", np.int8),  # the seat that looks, as numbered at the table
+        ("recall", np.bool_),
+        ("num_players", np.int8),
+        ("num_cards", np.int8),
+        ("hand_size", np.int8),
+        ("num_rows", np.int8),
+        ("row_size", np.int8),
+        ("limit", np.int16),
+        ("single_hand", np.bool_),
+        ("cheapest_row", np.bool_),
+    ],
+    align=True,
+)
+"""What one seat knows, seats relative."""
+
+_ONE = np.uint64(1)
+_SIX = np.uint64(6)
+_LOW = np.uint64(63)
+_HAND_FEATURES = 12
+
+TABLE_LAYOUT = Layout(
+    (
+        feature("hand", (MAX_CARDS,), 1, "own hand, cards 1 to 104"),
+        feature("unseen", (MAX_CARDS,), 1, "cards that may still be anywhere"),
+        feature("row_cards", (MAX_ROWS, MAX_ROW_SIZE), MAX_CARDS, "cards of each row, 0 for an empty place"),
+        feature("row_length", (MAX_ROWS,), MAX_ROW_SIZE, "cards in each row"),
+        feature("row_bulls", (MAX_ROWS,), 40, "bulls in each row"),
+        feature("row_end", (MAX_ROWS,), MAX_CARDS, "last card of each row"),
+        feature("sorted_end", (MAX_ROWS,), MAX_CARDS, "last cards, lowest first"),
+        feature("sorted_length", (MAX_ROWS,), MAX_ROW_SIZE, "cards in these rows"),
+        feature("sorted_bulls", (MAX_ROWS,), 40, "bulls in these rows"),
+        feature(
+            "hand_cards",
+            (MAX_HAND, _HAND_FEATURES),
+            MAX_CARDS,
+            "for each own card, lowest first: number; its bulls; 1 if below all rows; then of the row it goes to now: "
+            "free places, bulls, gap to its end, unseen cards in that gap, unseen cards above the card; "
+            "and which of the rows by their ends it is, one-hot; 0 for an empty place",
+        ),
+        feature("choosing_row", (1,), 1, "a row is to be chosen, by the seat marked below"),
+        feature("chooser", (MAX_PLAYERS,), 1, "the seat that has to choose a row"),
+        feature("shown", (MAX_PLAYERS,), MAX_CARDS, "cards not yet placed: own, and all while a row is chosen"),
+        feature("players", (MAX_PLAYERS - 1,), 1, "number of players, one-hot from 2"),
+        feature("tricks_left", (1,), MAX_HAND, "tricks of this hand not finished"),
+        feature("num_cards", (1,), MAX_CARDS, "cards of the deck"),
+        feature("num_rows", (1,), MAX_ROWS, "rows"),
+        feature("row_size", (1,), MAX_ROW_SIZE, "cards that a row holds"),
+        feature("single_hand", (1,), 1, "the game ends with this hand (length is 'hand')"),
+        feature("cheapest_row", (1,), 1, "the cheapest row is taken without asking"),
+        feature("limit", (1,), 255, "total that ends a match"),
+        feature("has_left", (MAX_PLAYERS,), 1, "the seat's player has left"),
+        feature("totals", (MAX_PLAYERS,), 255, "bulls of finished hands, at most 255"),
+        feature("bulls_known", (MAX_PLAYERS,), 1, "the seat's bulls of this hand are known"),
+        feature("bulls", (MAX_PLAYERS,), 171, "the seat's bulls of this hand, 0 where unknown"),
+    )
+)
+RECALL_LAYOUT = Layout(
+    (
+        *TABLE_LAYOUT.features,
+        feature("last", (MAX_PLAYERS,), MAX_CARDS, "the card each seat showed last in this hand"),
+        feature("lowest", (MAX_PLAYERS,), MAX_CARDS, "the lowest card each seat has shown in this hand"),
+        feature("highest", (MAX_PLAYERS,), MAX_CARDS, "the highest card each seat has shown in this hand"),
+        feature("played", (MAX_HAND, MAX_PLAYERS), MAX_CARDS, "the cards shown, by trick and seat"),
+    )
+)
+
+_HAND = TABLE_LAYOUT.start("hand")
+_UNSEEN = TABLE_LAYOUT.start("unseen")
+_ROW_CARDS = TABLE_LAYOUT.start("row_cards")
+_ROW_LENGTH = TABLE_LAYOUT.start("row_length")
+_ROW_BULLS = TABLE_LAYOUT.start("row_bulls")
+_ROW_END = TABLE_LAYOUT.start("row_end")
+_SORTED_END = TABLE_LAYOUT.start("sorted_end")
+_SORTED_LENGTH = TABLE_LAYOUT.start("sorted_length")
+_SORTED_BULLS = TABLE_LAYOUT.start("sorted_bulls")
+_HAND_CARDS = TABLE_LAYOUT.start("hand_cards")
+_CHOOSING_ROW = TABLE_LAYOUT.start("choosing_row")
+_CHOOSER = TABLE_LAYOUT.start("chooser")
+_SHOWN = TABLE_LAYOUT.start("shown")
+_PLAYERS = TABLE_LAYOUT.start("players")
+_TRICKS_LEFT = TABLE_LAYOUT.start("tricks_left")
+_NUM_CARDS = TABLE_LAYOUT.start("num_cards")
+_NUM_ROWS = TABLE_LAYOUT.start("num_rows")
+_ROW_SIZE = TABLE_LAYOUT.start("row_size")
+_SINGLE_HAND = TABLE_LAYOUT.start("single_hand")
+_CHEAPEST_ROW = TABLE_LAYOUT.start("cheapest_row")
+_LIMIT = TABLE_LAYOUT.start("limit")
+_HAS_LEFT = TABLE_LAYOUT.start("has_left")
+_TOTALS = TABLE_LAYOUT.start("totals")
+_BULLS_KNOWN = TABLE_LAYOUT.start("bulls_known")
+_BULLS = TABLE_LAYOUT.start("bulls")
+_TABLE_SIZE = TABLE_LAYOUT.size
+_LAST = RECALL_LAYOUT.start("last")
+_LOWEST = RECALL_LAYOUT.start("lowest")
+_HIGHEST = RECALL_LAYOUT.start("highest")
+_PLAYED = RECALL_LAYOUT.start("played")
+_RECALL_SIZE = RECALL_LAYOUT.size
+_CHUNK = 64
+
+
+@compiled
+def _sort_rows(view: np.record) -> None:
+    """Note the order of the rows by their last cards."""
+    for row in range(view.num_rows):
+        end = view.rows[row, view.row_length[row] - 1]
+        place = row
+        while place > 0:
+            before = view.order[place - 1]
+            if view.rows[before, view.row_length[before] - 1] < end:
+                break
+            view.order[place] = before
+            place -= 1
+        view.order[place] = row
+
+
+@compiled
+def _place(view: np.record, card: int) -> None:
+    """Take a card out of the unseen ones; card 0 is none."""
+    if card > 0:
+        bit = np.uint64(card - 1)
+        view.unseen[bit >> _SIX] &= ~(_ONE << (bit & _LOW))
+
+
+@compiled
+def see(state: np.record, seat: int, recall: bool, view: np.record) -> None:
+    """Fill `view` with what `seat` may know of `state`."""
+    players = i64(state.num_players)
+    over = state.turn < 0
+    choosing_row = state.phase == CHOOSE_ROW
+    for word in range(2):
+        view.hand[word] = state.hand[seat, word]
+        view.withdrawn[word] = state.withdrawn[word] if recall else np.uint64(0)
+        known = state.hand[seat, word] | (state.seen[word] if recall else np.uint64(0))
+        view.unseen[word] = all_cards(state.num_cards, word) & ~known
+    for row in range(state.num_rows):
+        length = state.row_length[row]
+        view.row_length[row] = length
+        for i in range(MAX_ROW_SIZE):
+            card = state.rows[row, i] if i < length else 0
+            view.rows[row, i] = card
+            _place(view, card)
+    view.num_rows = state.num_rows
+    _sort_rows(view)
+    for i in range(players):
+        at = seat + i
+        at = at if at < players else at - players
+        view.totals[i] = state.totals[at]
+        view.bulls[i] = state.bulls[at] if recall or i == 0 else -1
+        view.resigned[i] = state.resigned[at]
+        shown = state.chosen[at] if choosing_row or i == 0 else 0
+        view.shown[i] = shown
+        view.chosen[i] = 1 if state.chosen[at] > 0 else 0
+        _place(view, shown)
+        if state.resigned[at] != 0:
+            view.hand_count[i] = popcount(state.hand[at, 0]) + popcount(state.hand[at, 1])
+        else:
+            view.hand_count[i] = state.hand_size - state.trick - (state.chosen[at] > 0)
+    tricks = i64(state.trick) + choosing_row
+    view.tricks_shown = tricks
+    if recall:
+        for trick in range(tricks):
+            for i in range(players):
+                at = seat + i
+                view.played[trick, i] = state.played[trick, at if at < players else at - players]
+    turn = i64(state.turn) - seat
+    view.turn = -1 if over else (turn if turn >= 0 else turn + players)
+    view.phase = state.phase
+    view.trick = state.trick
+    view.hand_number = state.hand_number
+    view.seat = seat
+    view.recall = recall
+    view.num_players = players
+    view.num_cards = state.num_cards
+    view.hand_size = state.hand_size
+    view.row_size = state.row_size
+    view.limit = state.limit
+    view.single_hand = state.single_hand
+    view.cheapest_row = state.cheapest_row
+
+
+@compiled
+def count_below(low: np.uint64, high: np.uint64, card: int) -> int:
+    """How many cards of a set (two words) are lower than `card`, 1 to 105."""
+    if card > 64:
+        return popcount(low) + popcount(high & ((_ONE << np.uint64(card - 65)) - _ONE))
+    return popcount(low & ((_ONE << np.uint64(card - 1)) - _ONE))
+
+
+@compiled
+def decides(view: np.record) -> bool:
+    """Whether the seat that looks has a decision to make now."""
+    if view.turn < 0:
+        return False
+    if view.phase == CHOOSE_ROW:
+        return bool(view.turn == 0)
+    return bool(view.chosen[0] == 0 and view.resigned[0] == 0)
+
+
+@compiled
+def legal(view: np.record, mask: npt.NDArray[np.int8], at: int) -> None:
+    """Write to `mask[at:at + 109]` (int8) what the seat that looks may do; zeros where it has nothing to decide."""
+    at &= MAX_INDEX
+    low = view.hand[0]
+    high = view.hand[1]
+    choosing = decides(view)
+    if view.phase == CHOOSE_ROW or not choosing:
+        low = np.uint64(0)
+        high = np.uint64(0)
+        if choosing:
+            high = ((_ONE << np.uint64(view.num_rows)) - _ONE) << np.uint64(TAKE_ROW - 64)
+    # Two stores of 64 bytes cover the row of 109 exactly, the second one ending at its end.
+    write_bits(mask, at, low)
+    write_bits(mask, at + WAIT - 63, (low >> np.uint64(WAIT - 63)) | (high << np.uint64(127 - WAIT)))
+
+
+@compiled
+def default_action(view: np.record) -> int:
+    """What is played for a player who overruns the time: the lowest card, or the cheapest row ("Time-out")."""
+    if view.phase == CHOOSE_ROW:
+        return TAKE_ROW + cheapest(view)
+    return lowest_bit(view.hand[0]) if view.hand[0] != 0 else 64 + lowest_bit(view.hand[1])
+
+
+@compiled
+def _encode_rows(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
+    at &= MAX_INDEX
+    for row in range(view.num_rows):
+        for i in range(view.row_length[row]):
+            out[at + _ROW_CARDS + row * MAX_ROW_SIZE + i] = view.rows[row, i]
+        out[at + _ROW_LENGTH + row] = view.row_length[row]
+        out[at + _ROW_BULLS + row] = row_bulls(view, row)
+        out[at + _ROW_END + row] = view.rows[row, view.row_length[row] - 1]
+    for place in range(view.num_rows):
+        row = i64(view.order[place])
+        out[at + _SORTED_END + place] = view.rows[row, view.row_length[row] - 1]
+        out[at + _SORTED_LENGTH + place] = view.row_length[row]
+        out[at + _SORTED_BULLS + place] = row_bulls(view, row)
+
+
+@compiled
+def _encode_hand(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
+    """Write the features of each own card; the cards and the rows both go upwards, so one pass does."""
+    slot = (at & MAX_INDEX) + _HAND_CARDS
+    num_unseen = popcount(view.unseen[0]) + popcount(view.unseen[1])
+    place = -1  # of the row by its end that the card goes to, -1 for none
+    end, free, bulls, up_to_end = 0, 0, 0, 0
+    for word in range(2):
+        rest = view.hand[word]
+        while rest != 0:
+            card = lowest_bit(rest) + 64 * word + 1
+            rest &= rest - _ONE
+            while place + 1 < view.num_rows:
+                row = i64(view.order[place + 1])
+                next_end = i64(view.rows[row, view.row_length[row] - 1])
+                if next_end > card:
+                    break
+                place += 1
+                end = next_end
+                free = i64(view.row_size) - view.row_length[row]
+                bulls = row_bulls(view, row)
+                up_to_end = count_below(view.unseen[0], view.unseen[1], end + 1)
+            lower = count_below(view.unseen[0], view.unseen[1], card)
+            out[slot] = card
+            out[slot + 1] = BULLS[card]
+            out[slot + 7] = num_unseen - lower
+            if place < 0:
+                out[slot + 2] = 1
+            else:
+                out[slot + 3] = free
+                out[slot + 4] = bulls
+                out[slot + 5] = card - end
+                out[slot + 6] = lower - up_to_end
+                out[slot + 8 + place] = 1
+            slot += _HAND_FEATURES
+
+
+@compiled
+def encode(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
+    """Write the observation of `view` as counts to `out[at:at + D]` (uint8), by `TABLE_LAYOUT` or `RECALL_LAYOUT`."""
+    at &= MAX_INDEX
+    players = i64(view.num_players)
+    size = _RECALL_SIZE if view.recall else _TABLE_SIZE
+    write_bits(out, at + _HAND, view.hand[0])
+    write_bits(out, at + _HAND + 64, view.hand[1])
+    write_bits(out, at + _UNSEEN, view.unseen[0])
+    write_bits(out, at + _UNSEEN + 64, view.unseen[1])
+    start = _ROW_CARDS
+    while start + _CHUNK < size:
+        write_bits(out, at + start, np.uint64(0))
+        start += _CHUNK
+    write_bits(out, at + size - _CHUNK, np.uint64(0))
+    _encode_rows(view, out, at)
+    _encode_hand(view, out, at)
+    if view.phase == CHOOSE_ROW and view.turn >= 0:
+        out[at + _CHOOSING_ROW] = 1
+        out[at + _CHOOSER + view.turn] = 1
+    out[at + _PLAYERS + players - 2] = 1
+    out[at + _TRICKS_LEFT] = view.hand_size - view.trick
+    out[at + _NUM_CARDS] = view.num_cards
+    out[at + _NUM_ROWS] = view.num_rows
+    out[at + _ROW_SIZE] = view.row_size
+    out[at + _SINGLE_HAND] = view.single_hand
+    out[at + _CHEAPEST_ROW] = view.cheapest_row
+    out[at + _LIMIT] = view.limit
+    for i in range(players):
+        out[at + _SHOWN + i] = view.shown[i]
+        out[at + _HAS_LEFT + i] = view.resigned[i] != 0
+        out[at + _TOTALS + i] = min(i64(view.totals[i]), 255)
+        out[at + _BULLS_KNOWN + i] = view.bulls[i] >= 0
+        out[at + _BULLS + i] = max(i64(view.bulls[i]), 0)
+    if view.recall:
+        _encode_played(view, out, at)
+
+
+@compiled
+def _encode_played(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
+    at &= MAX_INDEX
+    for i in range(view.num_players):
+        last, lowest, highest = 0, MAX_CARDS + 1, 0
+        for trick in range(view.tricks_shown):
+            card = i64(view.played[trick, i])
+            if card > 0:
+                last = card
+                lowest = min(lowest, card)
+                highest = max(highest, card)
+                out[at + _PLAYED + trick * MAX_PLAYERS + i] = card
+        if last > 0:
+            out[at + _LAST + i] = last
+            out[at + _LOWEST + i] = lowest
+            out[at + _HIGHEST + i] = highest
