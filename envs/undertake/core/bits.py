@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-__all__ = ["highest_bit", "lowest_bit", "nth_bit", "popcount", "write_bits"]
+__all__ = ["copy_field", "highest_bit", "lowest_bit", "nth_bit", "popcount", "put", "put_field", "write_bits"]
 
 
 def popcount(word: np.uint64) -> int:
@@ -38,6 +38,21 @@ def nth_bit(word: np.uint64, n: int) -> int:
     for _ in range(n):
         value &= value - 1
     return (value & -value).bit_length() - 1
+
+
+def put(out: npt.NDArray[Any], index: int, value: Any) -> None:
+    """`out[index] = value` where the index is known not to be negative: compiled code need not look at its sign."""
+    out[index] = value
+
+
+def put_field(out: npt.NDArray[Any], index: int, field: npt.NDArray[Any]) -> None:
+    """Write all of an array field of bytes to `out` from `index` on; compiled, a move or two whatever its shape."""
+    out[index : index + field.size] = field.ravel()
+
+
+def copy_field(target: npt.NDArray[Any], source: npt.NDArray[Any]) -> None:
+    """Copy all of an array field to the field of the same type in another record."""
+    target[...] = source
 
 
 def write_bits(out: npt.NDArray[Any], offset: int, word: np.uint64) -> None:
@@ -89,6 +104,56 @@ def _write_bits(_context: Any, out: Any, offset: Any, word: Any) -> Any:
     return types.none(out, types.int64, types.uint64), codegen
 
 
+def _bytes(field: Any) -> int:
+    return int(field.nitems) * int(field.dtype.bitwidth) // 8
+
+
+def _move(builder: Any, target: Any, source: Any, size: int) -> None:
+    pointer, count, flag = ir.IntType(8).as_pointer(), ir.IntType(64), ir.IntType(1)
+    move = builder.module.declare_intrinsic("llvm.memcpy", [pointer, pointer, count])
+    target, source = builder.bitcast(target, pointer), builder.bitcast(source, pointer)
+    builder.call(move, [target, source, ir.Constant(count, size), ir.Constant(flag, 0)])
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _put_field(_context: Any, out: Any, index: Any, field: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        source = context.make_array(signature.args[2])(context, builder, args[2]).data
+        target = builder.gep(builder.bitcast(data, ir.IntType(8).as_pointer()), [args[1]])
+        _move(builder, target, source, _bytes(field))
+        return context.get_dummy_value()
+
+    return types.none(out, types.int64, field), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _copy_field(_context: Any, target: Any, source: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = [
+            context.make_array(kind)(context, builder, value).data
+            for kind, value in zip(signature.args, args, strict=True)
+        ]
+        _move(builder, data[0], data[1], _bytes(signature.args[1]))
+        return context.get_dummy_value()
+
+    return types.none(target, source), codegen
+
+
+@overload(put_field, strict=False)  # type: ignore[untyped-decorator]
+def _(out: Any, index: Any, field: Any) -> Any:
+    if isinstance(field, types.NestedArray) and field.dtype.bitwidth == 8:
+        return lambda out, index, field: _put_field(out, np.int64(index), field)
+    return None
+
+
+@overload(copy_field, strict=False)  # type: ignore[untyped-decorator]
+def _(target: Any, source: Any) -> Any:
+    if isinstance(source, types.NestedArray) and target == source:
+        return lambda target, source: _copy_field(target, source)
+    return None
+
+
 @overload(popcount, strict=False)  # type: ignore[untyped-decorator]
 def _(word: Any) -> Any:
     return lambda word: _popcount(np.uint64(word))
@@ -111,6 +176,14 @@ def _(word: Any, n: Any) -> Any:
         for _ in range(n):
             rest &= rest - np.uint64(1)
         return _lowest_bit(rest)
+
+    return implementation
+
+
+@overload(put, strict=False)  # type: ignore[untyped-decorator]
+def _(out: Any, index: Any, value: Any) -> Any:
+    def implementation(out: Any, index: Any, value: Any) -> None:
+        out[np.uint64(index)] = value
 
     return implementation
 

@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MAX_INDEX", "Feature", "Layout", "feature"]
-
-MAX_INDEX = (1 << 40) - 1
-"""`at &= MAX_INDEX` changes no index, but tells the compiler that none is negative: it can drop the wrap-around."""
+__all__ = ["Feature", "Layout", "feature"]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from undertake.core.bits import write_bits
+from undertake.core.bits import put, write_bits
 from undertake.core.compile import compiled, i64
-from undertake.core.layout import MAX_INDEX, Layout, feature
+from undertake.core.layout import Layout, feature
 from undertake.core.rng import below, draw
 from undertake.no_thanks.rules import HIGHEST, LOWEST, MAX_CARDS, MAX_PLAYERS, PASS, TAKE, WAIT, change
 
@@ -171,11 +171,10 @@ def see(state: np.record, seat: int, recall: bool, view: np.record) -> None:
 @compiled
 def legal(view: np.record, mask: npt.NDArray[np.int8], at: int) -> None:
     """Write to `mask[at:at + 3]` (int8) what the seat that looks may do; zeros where it is not its turn."""
-    at &= MAX_INDEX
     mine = view.turn == 0
-    mask[at + PASS] = 1 if mine and view.chips[0] > 0 else 0
-    mask[at + TAKE] = 1 if mine else 0
-    mask[at + WAIT] = 0
+    put(mask, at + PASS, 1 if mine and view.chips[0] > 0 else 0)
+    put(mask, at + TAKE, 1 if mine else 0)
+    put(mask, at + WAIT, 0)
 
 
 @compiled
@@ -198,7 +197,6 @@ def seen_cards(view: np.record) -> np.uint64:
 @compiled
 def encode(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
     """Write the observation of `view` as counts to `out[at:at + D]` (uint8), by `TABLE_LAYOUT` or `RECALL_LAYOUT`."""
-    at &= MAX_INDEX
     players = i64(view.num_players)
     card = i64(view.card)
     pot = i64(view.pot)
@@ -209,41 +207,41 @@ def encode(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
     write_bits(out, at + _SEEN, seen >> shift)
     write_bits(out, at + _CARD, (_ONE << np.uint64(card)) >> shift)
     write_bits(out, at + _POT_AT_LEAST, (_ONE << np.uint64(min(pot, _THERMOMETER))) - _ONE)
-    write_bits(out, at + _CHIPS_AT_LEAST, (_ONE << np.uint64(min(i64(view.chips[0]), _THERMOMETER))) - _ONE)
+    # The numbers behind the flags, zeros at first: their end here, their beginning by the last flags' own 64 bytes.
     size = _RECALL_SIZE if view.recall else _TABLE_SIZE
-    write_bits(out, at + _NUMBERS, np.uint64(0))
     write_bits(out, at + size - 64, np.uint64(0))
-    out[at + _NUMBERS] = card
-    out[at + _POT] = pot
-    out[at + _CARDS_LEFT] = view.cards_left
-    out[at + _REMOVED] = view.removed
-    out[at + _PLAYERS + players - 2] = 1
+    write_bits(out, at + _CHIPS_AT_LEAST, (_ONE << np.uint64(min(i64(view.chips[0]), _THERMOMETER))) - _ONE)
+    put(out, at + _NUMBERS, card)
+    put(out, at + _POT, pot)
+    put(out, at + _CARDS_LEFT, view.cards_left)
+    put(out, at + _REMOVED, view.removed)
+    put(out, at + _PLAYERS + players - 2, 1)
     if card > 0:
-        out[at + _UNSEEN_BELOW] = 1 if card > view.lowest and (seen >> np.uint64(card - 1)) & _ONE == 0 else 0
-        out[at + _UNSEEN_ABOVE] = 1 if card < view.highest and (seen >> np.uint64(card + 1)) & _ONE == 0 else 0
-    out[at + _TAKER_GOES_ON] = view.taker_goes_on
-    out[at + _OPEN_CHIPS] = view.open_chips
+        put(out, at + _UNSEEN_BELOW, 1 if card > view.lowest and (seen >> np.uint64(card - 1)) & _ONE == 0 else 0)
+        put(out, at + _UNSEEN_ABOVE, 1 if card < view.highest and (seen >> np.uint64(card + 1)) & _ONE == 0 else 0)
+    put(out, at + _TAKER_GOES_ON, view.taker_goes_on)
+    put(out, at + _OPEN_CHIPS, view.open_chips)
     if view.turn >= 0:
-        out[at + _TO_ACT + view.turn] = 1
+        put(out, at + _TO_ACT + view.turn, 1)
     for i in range(players):
         chips = i64(view.chips[i])
-        out[at + _HAS_LEFT + i] = view.resigned[i] != 0
-        out[at + _CHIPS_KNOWN + i] = chips >= 0
-        out[at + _CHIPS + i] = max(chips, 0)
-        out[at + _CARD_SCORE + i] = min(i64(view.card_score[i]), 255)
+        put(out, at + _HAS_LEFT + i, view.resigned[i] != 0)
+        put(out, at + _CHIPS_KNOWN + i, chips >= 0)
+        put(out, at + _CHIPS + i, max(chips, 0))
+        put(out, at + _CARD_SCORE + i, min(i64(view.card_score[i]), 255))
         if card > 0:
             difference = change(view.cards[i], card)
-            out[at + _CHANGE + i] = difference - _CHANGE_FLOOR
-            out[at + _PRICE + i] = max(difference - pot - _PRICE_FLOOR, 0)
+            put(out, at + _CHANGE + i, difference - _CHANGE_FLOOR)
+            put(out, at + _PRICE + i, max(difference - pot - _PRICE_FLOOR, 0))
     if view.recall:
         for i in range(players):
-            out[at + _BROKE + i] = view.chips[i] == 0
-            out[at + _TAKES + i] = view.takes[i]
-            out[at + _REFUSALS + i] = min(i64(view.refusals[i]), 255)
+            put(out, at + _BROKE + i, view.chips[i] == 0)
+            put(out, at + _TAKES + i, view.takes[i])
+            put(out, at + _REFUSALS + i, min(i64(view.refusals[i]), 255))
             if view.takes[i] > 0:
-                out[at + _DEAREST + i] = max(i64(view.dearest[i]) - _PRICE_FLOOR, 0)
+                put(out, at + _DEAREST + i, max(i64(view.dearest[i]) - _PRICE_FLOOR, 0))
             if view.refusals[i] > 0:
-                out[at + _CHEAPEST + i] = max(i64(view.cheapest[i]) - _PRICE_FLOOR, 0)
+                put(out, at + _CHEAPEST + i, max(i64(view.cheapest[i]) - _PRICE_FLOOR, 0))
 
 
 @compiled

@@ -10,7 +10,7 @@ from undertake.core.bits import highest_bit, lowest_bit, nth_bit, popcount
 from undertake.core.compile import compiled, i64
 from undertake.core.game import BOT
 from undertake.core.rng import below
-from undertake.six_nimmt.rules import CHOOSE_ROW, TAKE_ROW, cheapest, row_bulls, row_for
+from undertake.six_nimmt.rules import CHOOSE_ROW, TAKE_ROW, cheapest, row_for
 from undertake.six_nimmt.view import count_below
 
 RANDOM, LOWEST, HIGHEST, CLOSEST_GAP, SHORTEST_ROW, GAP_SLOTS, EXP_COST = range(7)
@@ -46,23 +46,23 @@ def _cost(view: np.record, kind: int, card: int) -> float:
     row = row_for(view, card)
     if kind == SHORTEST_ROW:
         return 6.0 if row < 0 else float(view.row_length[row])
-    least = row_bulls(view, cheapest(view))
+    least = i64(view.row_bulls[cheapest(view)])
     if row < 0:
         return float(least) if kind == EXP_COST else 1000.0 + least
     length = i64(view.row_length[row])
-    gap = card - i64(view.rows[row, length - 1])
+    gap = card - i64(view.row_end[row])
     free = view.row_size - length
     if kind == GAP_SLOTS:
         return float(gap - 5 * free)
     if kind == CLOSEST_GAP:
-        return float(gap) if free > 0 else 1000.0 + row_bulls(view, row)
+        return float(gap) if free > 0 else 1000.0 + view.row_bulls[row]
     unseen = popcount(view.unseen[0]) + popcount(view.unseen[1])
     lower = count_below(view.unseen[0], view.unseen[1], card)
     between = lower - count_below(view.unseen[0], view.unseen[1], card - gap + 1)
     opponents = 0
     for i in range(1, view.num_players):
         opponents += view.resigned[i] == 0
-    return _chance_full(free, between, unseen, min(opponents, unseen)) * row_bulls(view, row)
+    return _chance_full(free, between, unseen, min(opponents, unseen)) * view.row_bulls[row]
 
 
 @compiled

@@ -49,9 +49,14 @@ STATE = np.dtype(
         ("totals", np.int16, MAX_PLAYERS),  # of the finished hands
         ("chosen", np.uint8, MAX_PLAYERS),  # card chosen and not yet placed, 0 for none
         ("resigned", np.int8, MAX_PLAYERS),  # 0, or the order of leaving from 1
-        ("rows", np.uint8, (MAX_ROWS, MAX_ROW_SIZE)),
+        ("rows", np.uint8, (MAX_ROWS, MAX_ROW_SIZE)),  # 0 for an empty place
         ("row_length", np.int8, MAX_ROWS),
-        ("played", np.uint8, (MAX_HAND, MAX_PLAYERS)),  # card shown in each trick of this hand by each seat
+        ("row_end", np.uint8, MAX_ROWS),  # the last card
+        ("row_bulls", np.uint8, MAX_ROWS),
+        ("played", np.uint8, (MAX_HAND, MAX_PLAYERS)),  # card shown in each trick of this hand by each seat, 0 for none
+        ("last", np.uint8, MAX_PLAYERS),  # of the cards each seat has shown in this hand the last, 0 for none
+        ("lowest", np.uint8, MAX_PLAYERS),
+        ("highest", np.uint8, MAX_PLAYERS),
         ("last_row", np.int8, MAX_PLAYERS),  # where the seat's last card went
         ("last_bulls", np.int16, MAX_PLAYERS),  # bulls it took with that card
         ("phase", np.int8),
@@ -124,11 +129,17 @@ def deal_hand(state: np.record) -> None:
         state.seen[word] = 0
         state.taken[word] = 0
         state.withdrawn[word] = 0
+    for trick in range(MAX_HAND):
+        for seat in range(MAX_PLAYERS):
+            state.played[trick, seat] = 0
     for seat in range(state.num_players):
         state.hand[seat, 0] = 0
         state.hand[seat, 1] = 0
         state.chosen[seat] = 0
         state.bulls[seat] = 0
+        state.last[seat] = 0
+        state.lowest[seat] = 0
+        state.highest[seat] = 0
         if state.resigned[seat] != 0:
             continue
         for _ in range(state.hand_size):
@@ -139,8 +150,7 @@ def deal_hand(state: np.record) -> None:
         state.undealt[1] &= ~state.hand[seat, 1]
     for row in range(state.num_rows):
         card = np.uint64(state.deck[position] - 1)
-        state.rows[row, 0] = state.deck[position]
-        state.row_length[row] = 1
+        _start_row(state, row, i64(state.deck[position]))
         state.seen[card >> _SIX] |= _ONE << (card & _LOW)
         position += 1
     state.undealt[0] &= ~state.seen[0]
@@ -174,12 +184,14 @@ def next_to_choose(state: np.record, seat: int) -> int:
 
 
 @compiled
-def row_bulls(state: np.record, row: int) -> int:
-    """The bulls that lie in a row."""
-    bulls = 0
-    for i in range(state.row_length[row]):
-        bulls += BULLS[state.rows[row, i]]
-    return bulls
+def _start_row(state: np.record, row: int, card: int) -> None:
+    """Let a row consist of one card."""
+    state.rows[row, 0] = card
+    for i in range(1, MAX_ROW_SIZE):
+        state.rows[row, i] = 0
+    state.row_length[row] = 1
+    state.row_end[row] = card
+    state.row_bulls[row] = BULLS[card]
 
 
 @compiled
@@ -187,7 +199,7 @@ def cheapest(state: np.record) -> int:
     """The row with fewest bulls; ties go to fewest cards, then to the topmost. `state` may be a view."""
     best, best_cost = 0, 1 << 30
     for row in range(state.num_rows):
-        cost = row_bulls(state, row) * 8 + state.row_length[row]
+        cost = i64(state.row_bulls[row]) * 8 + state.row_length[row]
         if cost < best_cost:
             best, best_cost = row, cost
     return best
@@ -198,7 +210,7 @@ def row_for(state: np.record, card: int) -> int:
     """The row whose last card is the largest one smaller than `card`; -1 if there is none. `state` may be a view."""
     best, best_end = -1, 0
     for row in range(state.num_rows):
-        end = i64(state.rows[row, state.row_length[row] - 1])
+        end = i64(state.row_end[row])
         if best_end < end < card:
             best, best_end = row, end
     return best
@@ -207,15 +219,12 @@ def row_for(state: np.record, card: int) -> int:
 @compiled
 def _take_row(state: np.record, seat: int, row: int) -> None:
     """The player takes all cards of the row, and the chosen card starts it anew."""
-    bulls = 0
+    bulls = i64(state.row_bulls[row])
     for i in range(state.row_length[row]):
-        card = i64(state.rows[row, i])
-        bulls += BULLS[card]
-        bit = np.uint64(card - 1)
+        bit = np.uint64(state.rows[row, i] - 1)
         state.taken[bit >> _SIX] |= _ONE << (bit & _LOW)
     state.bulls[seat] += bulls
-    state.rows[row, 0] = state.chosen[seat]
-    state.row_length[row] = 1
+    _start_row(state, row, i64(state.chosen[seat]))
     state.chosen[seat] = 0
     state.last_row[seat] = row
     state.last_bulls[seat] = bulls
@@ -247,6 +256,8 @@ def _place_all(state: np.record) -> None:
         else:
             state.rows[row, length] = card
             state.row_length[row] = length + 1
+            state.row_end[row] = card
+            state.row_bulls[row] += BULLS[card]
             state.chosen[seat] = 0
             state.last_row[seat] = row
             state.last_bulls[seat] = 0
@@ -295,6 +306,9 @@ def _show_all(state: np.record) -> None:
         card = state.chosen[seat]
         state.played[state.trick, seat] = card
         if card > 0:
+            state.last[seat] = card
+            state.lowest[seat] = card if state.lowest[seat] == 0 else min(card, state.lowest[seat])
+            state.highest[seat] = max(card, state.highest[seat])
             bit = np.uint64(card - 1)
             state.seen[bit >> _SIX] |= _ONE << (bit & _LOW)
     _place_or_ask(state)

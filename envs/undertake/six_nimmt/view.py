@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from undertake.core.bits import lowest_bit, popcount, write_bits
+from undertake.core.bits import copy_field, lowest_bit, popcount, put, put_field, write_bits
 from undertake.core.compile import compiled, i64
-from undertake.core.layout import MAX_INDEX, Layout, feature
+from undertake.core.layout import Layout, feature
 from undertake.six_nimmt.rules import (
     BULLS,
     CHOOSE_ROW,
@@ -26,7 +26,6 @@ from undertake.six_nimmt.rules import (
     WAIT,
     all_cards,
     cheapest,
-    row_bulls,
 )
 
 VIEW = np.dtype(
@@ -42,8 +41,16 @@ VIEW = np.dtype(
         ("resigned", np.int8, MAX_PLAYERS),
         ("rows", np.uint8, (MAX_ROWS, MAX_ROW_SIZE)),
         ("row_length", np.int8, MAX_ROWS),
-        ("order", np.int8, MAX_ROWS),  # the rows by their last cards, lowest first
-        ("played", np.uint8, (MAX_HAND, MAX_PLAYERS)),  # recall only: cards shown in each trick of this hand
+        ("row_end", np.uint8, MAX_ROWS),
+        ("row_bulls", np.uint8, MAX_ROWS),
+        # The rows once more, by their last cards and the lowest first, behind a place 0 for cards below all rows:
+        ("sorted_end", np.int16, MAX_ROWS + 1),
+        ("sorted_length", np.int16, MAX_ROWS + 1),
+        ("sorted_bulls", np.int16, MAX_ROWS + 1),
+        ("played", np.uint8, (MAX_HAND, MAX_PLAYERS)),  # recall only: as in the state, by seats at the table
+        ("last", np.uint8, MAX_PLAYERS),  # recall only, as the next two: of the cards shown the last, 0 for none
+        ("lowest", np.uint8, MAX_PLAYERS),
+        ("highest", np.uint8, MAX_PLAYERS),
         ("tricks_shown", np.int8),  # tricks of this hand in which cards have been shown
         ("phase", np.int8),
         ("turn", np.int8),  # relative seat to act, -1 when the game is over
@@ -76,7 +83,6 @@ TABLE_LAYOUT = Layout(
         feature("row_cards", (MAX_ROWS, MAX_ROW_SIZE), MAX_CARDS, "cards of each row, 0 for an empty place"),
         feature("row_length", (MAX_ROWS,), MAX_ROW_SIZE, "cards in each row"),
         feature("row_bulls", (MAX_ROWS,), 40, "bulls in each row"),
-        feature("row_end", (MAX_ROWS,), MAX_CARDS, "last card of each row"),
         feature("sorted_end", (MAX_ROWS,), MAX_CARDS, "last cards, lowest first"),
         feature("sorted_length", (MAX_ROWS,), MAX_ROW_SIZE, "cards in these rows"),
         feature("sorted_bulls", (MAX_ROWS,), 40, "bulls in these rows"),
@@ -120,7 +126,6 @@ _UNSEEN = TABLE_LAYOUT.start("unseen")
 _ROW_CARDS = TABLE_LAYOUT.start("row_cards")
 _ROW_LENGTH = TABLE_LAYOUT.start("row_length")
 _ROW_BULLS = TABLE_LAYOUT.start("row_bulls")
-_ROW_END = TABLE_LAYOUT.start("row_end")
 _SORTED_END = TABLE_LAYOUT.start("sorted_end")
 _SORTED_LENGTH = TABLE_LAYOUT.start("sorted_length")
 _SORTED_BULLS = TABLE_LAYOUT.start("sorted_bulls")
@@ -147,26 +152,57 @@ _HIGHEST = RECALL_LAYOUT.start("highest")
 _PLAYED = RECALL_LAYOUT.start("played")
 _RECALL_SIZE = RECALL_LAYOUT.size
 _CHUNK = 64
+NO_ROW = 1000  # an end above all cards
 
 
 @compiled
-def _sort_rows(view: np.record) -> None:
-    """Note the order of the rows by their last cards."""
-    for row in range(view.num_rows):
-        end = view.rows[row, view.row_length[row] - 1]
-        place = row
-        while place > 0:
-            before = view.order[place - 1]
-            if view.rows[before, view.row_length[before] - 1] < end:
-                break
-            view.order[place] = before
-            place -= 1
-        view.order[place] = row
+def _see_rows(state: np.record, view: np.record) -> None:
+    """Copy the rows, and sort them by counting for each how many end lower: no branch depends on the cards."""
+    copy_field(view.rows, state.rows)
+    copy_field(view.row_length, state.row_length)
+    copy_field(view.row_end, state.row_end)
+    copy_field(view.row_bulls, state.row_bulls)
+    view.sorted_end[0] = 0
+    view.sorted_length[0] = 0
+    view.sorted_bulls[0] = 0
+    for row in range(state.num_rows):
+        length = i64(state.row_length[row])
+        end = i64(state.row_end[row])
+        place = 1
+        for other in range(state.num_rows):
+            place += 1 if state.row_end[other] < end else 0
+        view.sorted_end[place] = end
+        view.sorted_length[place] = length
+        view.sorted_bulls[place] = state.row_bulls[row]
+    for place in range(i64(state.num_rows) + 1, MAX_ROWS + 1):
+        view.sorted_end[place] = NO_ROW
 
 
 @compiled
-def _place(view: np.record, card: int) -> None:
-    """Take a card out of the unseen ones; card 0 is none."""
+def _see_seat(state: np.record, at: int, recall: bool, view: np.record, i: int) -> None:
+    open_cards = state.phase == CHOOSE_ROW
+    chosen = i64(state.chosen[at])
+    view.totals[i] = state.totals[at]
+    view.bulls[i] = state.bulls[at] if recall or i == 0 else -1
+    view.resigned[i] = state.resigned[at]
+    view.shown[i] = chosen if open_cards or i == 0 else 0
+    view.chosen[i] = 1 if chosen > 0 else 0
+    view.hand_count[i] = i64(state.hand_size) - state.trick - (1 if chosen > 0 else 0)
+    if state.resigned[at] != 0:
+        view.hand_count[i] = popcount(state.hand[at, 0]) + popcount(state.hand[at, 1])
+    if recall:
+        view.last[i] = state.last[at]
+        view.lowest[i] = state.lowest[at]
+        view.highest[i] = state.highest[at]
+    else:
+        view.last[i] = 0
+        view.lowest[i] = 0
+        view.highest[i] = 0
+
+
+@compiled
+def _hide(view: np.record, card: int) -> None:
+    """Take a card that the seat can place out of the unseen ones; card 0 is none."""
     if card > 0:
         bit = np.uint64(card - 1)
         view.unseen[bit >> _SIX] &= ~(_ONE << (bit & _LOW))
@@ -176,45 +212,26 @@ def _place(view: np.record, card: int) -> None:
 def see(state: np.record, seat: int, recall: bool, view: np.record) -> None:
     """Fill `view` with what `seat` may know of `state`."""
     players = i64(state.num_players)
-    over = state.turn < 0
-    choosing_row = state.phase == CHOOSE_ROW
     for word in range(2):
-        view.hand[word] = state.hand[seat, word]
-        view.withdrawn[word] = state.withdrawn[word] if recall else np.uint64(0)
         known = state.hand[seat, word] | (state.seen[word] if recall else np.uint64(0))
+        view.hand[word] = state.hand[seat, word]
         view.unseen[word] = all_cards(state.num_cards, word) & ~known
-    for row in range(state.num_rows):
-        length = state.row_length[row]
-        view.row_length[row] = length
-        for i in range(MAX_ROW_SIZE):
-            card = state.rows[row, i] if i < length else 0
-            view.rows[row, i] = card
-            _place(view, card)
-    view.num_rows = state.num_rows
-    _sort_rows(view)
+        view.withdrawn[word] = state.withdrawn[word] if recall else np.uint64(0)
+    _see_rows(state, view)
     for i in range(players):
         at = seat + i
-        at = at if at < players else at - players
-        view.totals[i] = state.totals[at]
-        view.bulls[i] = state.bulls[at] if recall or i == 0 else -1
-        view.resigned[i] = state.resigned[at]
-        shown = state.chosen[at] if choosing_row or i == 0 else 0
-        view.shown[i] = shown
-        view.chosen[i] = 1 if state.chosen[at] > 0 else 0
-        _place(view, shown)
-        if state.resigned[at] != 0:
-            view.hand_count[i] = popcount(state.hand[at, 0]) + popcount(state.hand[at, 1])
-        else:
-            view.hand_count[i] = state.hand_size - state.trick - (state.chosen[at] > 0)
-    tricks = i64(state.trick) + choosing_row
-    view.tricks_shown = tricks
+        _see_seat(state, at if at < players else at - players, recall, view, i)
+        _hide(view, view.shown[i])
+    tricks = i64(state.trick) + (1 if state.phase == CHOOSE_ROW else 0)
     if recall:
-        for trick in range(tricks):
-            for i in range(players):
-                at = seat + i
-                view.played[trick, i] = state.played[trick, at if at < players else at - players]
+        copy_field(view.played, state.played)
+    else:
+        for row in range(MAX_ROWS):
+            for i in range(MAX_ROW_SIZE):
+                _hide(view, view.rows[row, i])
     turn = i64(state.turn) - seat
-    view.turn = -1 if over else (turn if turn >= 0 else turn + players)
+    view.turn = -1 if state.turn < 0 else (turn if turn >= 0 else turn + players)
+    view.tricks_shown = tricks
     view.phase = state.phase
     view.trick = state.trick
     view.hand_number = state.hand_number
@@ -223,6 +240,7 @@ def see(state: np.record, seat: int, recall: bool, view: np.record) -> None:
     view.num_players = players
     view.num_cards = state.num_cards
     view.hand_size = state.hand_size
+    view.num_rows = state.num_rows
     view.row_size = state.row_size
     view.limit = state.limit
     view.single_hand = state.single_hand
@@ -232,9 +250,9 @@ def see(state: np.record, seat: int, recall: bool, view: np.record) -> None:
 @compiled
 def count_below(low: np.uint64, high: np.uint64, card: int) -> int:
     """How many cards of a set (two words) are lower than `card`, 1 to 105."""
-    if card > 64:
-        return popcount(low) + popcount(high & ((_ONE << np.uint64(card - 65)) - _ONE))
-    return popcount(low & ((_ONE << np.uint64(card - 1)) - _ONE))
+    in_high = card > 64
+    mask = (_ONE << np.uint64((card - 1) & 63)) - _ONE
+    return popcount(low & (~np.uint64(0) if in_high else mask)) + popcount(high & (mask if in_high else np.uint64(0)))
 
 
 @compiled
@@ -250,7 +268,6 @@ def decides(view: np.record) -> bool:
 @compiled
 def legal(view: np.record, mask: npt.NDArray[np.int8], at: int) -> None:
     """Write to `mask[at:at + 109]` (int8) what the seat that looks may do; zeros where it has nothing to decide."""
-    at &= MAX_INDEX
     low = view.hand[0]
     high = view.hand[1]
     choosing = decides(view)
@@ -274,61 +291,54 @@ def default_action(view: np.record) -> int:
 
 @compiled
 def _encode_rows(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
-    at &= MAX_INDEX
+    put_field(out, at + _ROW_CARDS, view.rows)
+    put_field(out, at + _ROW_LENGTH, view.row_length)
+    put_field(out, at + _ROW_BULLS, view.row_bulls)
     for row in range(view.num_rows):
-        for i in range(view.row_length[row]):
-            out[at + _ROW_CARDS + row * MAX_ROW_SIZE + i] = view.rows[row, i]
-        out[at + _ROW_LENGTH + row] = view.row_length[row]
-        out[at + _ROW_BULLS + row] = row_bulls(view, row)
-        out[at + _ROW_END + row] = view.rows[row, view.row_length[row] - 1]
-    for place in range(view.num_rows):
-        row = i64(view.order[place])
-        out[at + _SORTED_END + place] = view.rows[row, view.row_length[row] - 1]
-        out[at + _SORTED_LENGTH + place] = view.row_length[row]
-        out[at + _SORTED_BULLS + place] = row_bulls(view, row)
+        put(out, at + _SORTED_END + row, view.sorted_end[row + 1])
+        put(out, at + _SORTED_LENGTH + row, view.sorted_length[row + 1])
+        put(out, at + _SORTED_BULLS + row, view.sorted_bulls[row + 1])
 
 
 @compiled
 def _encode_hand(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
-    """Write the features of each own card; the cards and the rows both go upwards, so one pass does."""
-    slot = (at & MAX_INDEX) + _HAND_CARDS
-    num_unseen = popcount(view.unseen[0]) + popcount(view.unseen[1])
-    place = -1  # of the row by its end that the card goes to, -1 for none
-    end, free, bulls, up_to_end = 0, 0, 0, 0
-    for word in range(2):
-        rest = view.hand[word]
-        while rest != 0:
-            card = lowest_bit(rest) + 64 * word + 1
-            rest &= rest - _ONE
-            while place + 1 < view.num_rows:
-                row = i64(view.order[place + 1])
-                next_end = i64(view.rows[row, view.row_length[row] - 1])
-                if next_end > card:
-                    break
-                place += 1
-                end = next_end
-                free = i64(view.row_size) - view.row_length[row]
-                bulls = row_bulls(view, row)
-                up_to_end = count_below(view.unseen[0], view.unseen[1], end + 1)
-            lower = count_below(view.unseen[0], view.unseen[1], card)
-            out[slot] = card
-            out[slot + 1] = BULLS[card]
-            out[slot + 7] = num_unseen - lower
-            if place < 0:
-                out[slot + 2] = 1
-            else:
-                out[slot + 3] = free
-                out[slot + 4] = bulls
-                out[slot + 5] = card - end
-                out[slot + 6] = lower - up_to_end
-                out[slot + 8 + place] = 1
-            slot += _HAND_FEATURES
+    """Write the features of each own card.
+
+    What a card does not have is looked up as zero rather than skipped: a branch that depends on the cards is guessed
+    wrong half of the time, which costs more than all the rest.
+    """
+    slot = at + _HAND_CARDS
+    seen_low, seen_high = view.unseen[0], view.unseen[1]
+    num_unseen = popcount(seen_low) + popcount(seen_high)
+    low, high = view.hand[0], view.hand[1]
+    for _ in range(popcount(low) + popcount(high)):
+        in_low = low != 0
+        word = low if in_low else high
+        card = lowest_bit(word) + (1 if in_low else 65)
+        word &= word - _ONE
+        low = word if in_low else low
+        high = high if in_low else word
+        place = 0
+        for row in range(1, MAX_ROWS + 1):
+            place += 1 if view.sorted_end[row] < card else 0
+        fits = 1 if place > 0 else 0
+        end = i64(view.sorted_end[place])
+        lower = count_below(seen_low, seen_high, card)
+        put(out, slot, card)
+        put(out, slot + 1, BULLS[card])
+        put(out, slot + 2, 1 - fits)
+        put(out, slot + 3, (i64(view.row_size) - view.sorted_length[place]) * fits)
+        put(out, slot + 4, view.sorted_bulls[place])
+        put(out, slot + 5, (card - end) * fits)
+        put(out, slot + 6, (lower - count_below(seen_low, seen_high, end + 1)) * fits)
+        put(out, slot + 7, num_unseen - lower)
+        put(out, slot + 7 + place, 1 if place > 0 else num_unseen - lower)
+        slot += _HAND_FEATURES
 
 
 @compiled
 def encode(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
     """Write the observation of `view` as counts to `out[at:at + D]` (uint8), by `TABLE_LAYOUT` or `RECALL_LAYOUT`."""
-    at &= MAX_INDEX
     players = i64(view.num_players)
     size = _RECALL_SIZE if view.recall else _TABLE_SIZE
     write_bits(out, at + _HAND, view.hand[0])
@@ -343,39 +353,29 @@ def encode(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
     _encode_rows(view, out, at)
     _encode_hand(view, out, at)
     if view.phase == CHOOSE_ROW and view.turn >= 0:
-        out[at + _CHOOSING_ROW] = 1
-        out[at + _CHOOSER + view.turn] = 1
-    out[at + _PLAYERS + players - 2] = 1
-    out[at + _TRICKS_LEFT] = view.hand_size - view.trick
-    out[at + _NUM_CARDS] = view.num_cards
-    out[at + _NUM_ROWS] = view.num_rows
-    out[at + _ROW_SIZE] = view.row_size
-    out[at + _SINGLE_HAND] = view.single_hand
-    out[at + _CHEAPEST_ROW] = view.cheapest_row
-    out[at + _LIMIT] = view.limit
+        put(out, at + _CHOOSING_ROW, 1)
+        put(out, at + _CHOOSER + view.turn, 1)
+    put(out, at + _PLAYERS + players - 2, 1)
+    put(out, at + _TRICKS_LEFT, view.hand_size - view.trick)
+    put(out, at + _NUM_CARDS, view.num_cards)
+    put(out, at + _NUM_ROWS, view.num_rows)
+    put(out, at + _ROW_SIZE, view.row_size)
+    put(out, at + _SINGLE_HAND, view.single_hand)
+    put(out, at + _CHEAPEST_ROW, view.cheapest_row)
+    put(out, at + _LIMIT, view.limit)
     for i in range(players):
-        out[at + _SHOWN + i] = view.shown[i]
-        out[at + _HAS_LEFT + i] = view.resigned[i] != 0
-        out[at + _TOTALS + i] = min(i64(view.totals[i]), 255)
-        out[at + _BULLS_KNOWN + i] = view.bulls[i] >= 0
-        out[at + _BULLS + i] = max(i64(view.bulls[i]), 0)
+        put(out, at + _SHOWN + i, view.shown[i])
+        put(out, at + _HAS_LEFT + i, view.resigned[i] != 0)
+        put(out, at + _TOTALS + i, min(i64(view.totals[i]), 255))
+        put(out, at + _BULLS_KNOWN + i, view.bulls[i] >= 0)
+        put(out, at + _BULLS + i, max(i64(view.bulls[i]), 0))
     if view.recall:
-        _encode_played(view, out, at)
-
-
-@compiled
-def _encode_played(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
-    at &= MAX_INDEX
-    for i in range(view.num_players):
-        last, lowest, highest = 0, MAX_CARDS + 1, 0
+        for i in range(players):
+            put(out, at + _LAST + i, view.last[i])
+            put(out, at + _LOWEST + i, view.lowest[i])
+            put(out, at + _HIGHEST + i, view.highest[i])
         for trick in range(view.tricks_shown):
-            card = i64(view.played[trick, i])
-            if card > 0:
-                last = card
-                lowest = min(lowest, card)
-                highest = max(highest, card)
-                out[at + _PLAYED + trick * MAX_PLAYERS + i] = card
-        if last > 0:
-            out[at + _LAST + i] = last
-            out[at + _LOWEST + i] = lowest
-            out[at + _HIGHEST + i] = highest
+            for i in range(players):
+                seat = i64(view.seat) + i
+                card = view.played[trick, seat if seat < players else seat - players]
+                put(out, at + _PLAYED + trick * MAX_PLAYERS + i, card)

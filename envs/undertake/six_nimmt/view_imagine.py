@@ -7,7 +7,7 @@ import numpy as np
 from undertake.core.bits import nth_bit, popcount
 from undertake.core.compile import compiled, i64
 from undertake.core.rng import below, draw
-from undertake.six_nimmt.rules import BULLS, CHOOSE_ROW, all_cards
+from undertake.six_nimmt.rules import BULLS, CHOOSE_ROW, MAX_HAND, MAX_PLAYERS, MAX_ROW_SIZE, all_cards
 
 _ONE = np.uint64(1)
 _SIX = np.uint64(6)
@@ -54,7 +54,9 @@ def _copy_public(view: np.record, state: np.record) -> None:
     state.num_left = 0
     for row in range(view.num_rows):
         state.row_length[row] = view.row_length[row]
-        for i in range(view.row_length[row]):
+        state.row_end[row] = view.row_end[row]
+        state.row_bulls[row] = view.row_bulls[row]
+        for i in range(MAX_ROW_SIZE):
             state.rows[row, i] = view.rows[row, i]
     for i in range(view.num_players):
         at = _seat_of(view, i)
@@ -91,8 +93,9 @@ def _on_table(view: np.record, word: int) -> np.uint64:
 def _known_in_hand(view: np.record, i: int) -> int:
     """How many cards of a leaver's hand all have seen."""
     known = 0
+    at = _seat_of(view, i)
     for trick in range(view.tricks_shown):
-        card = i64(view.played[trick, i])
+        card = i64(view.played[trick, at])
         if card > 0:
             bit = np.uint64(card - 1)
             if (view.withdrawn[bit >> _SIX] >> (bit & _LOW)) & _ONE != 0:
@@ -242,13 +245,29 @@ def _remember_past(view: np.record, state: np.record) -> None:
         state.taken[word] = seen & ~_on_table(view, word) & ~view.withdrawn[word]
     for trick in range(view.tricks_shown):
         for i in range(view.num_players):
-            card = i64(view.played[trick, i])
             at = _seat_of(view, i)
+            card = i64(view.played[trick, at])
             state.played[trick, at] = card
             if i > 0 and card > 0:
                 bit = np.uint64(card - 1)
                 if (view.withdrawn[bit >> _SIX] >> (bit & _LOW)) & _ONE != 0:
                     state.hand[at, bit >> _SIX] |= _ONE << (bit & _LOW)
+
+
+@compiled
+def _sum_up_past(view: np.record, state: np.record) -> None:
+    """Each seat's last, lowest and highest card, from the cards played."""
+    for at in range(view.num_players):
+        last, lowest, highest = 0, 0, 0
+        for trick in range(view.tricks_shown):
+            card = i64(state.played[trick, at])
+            if card > 0:
+                last = card
+                lowest = card if lowest == 0 else min(lowest, card)
+                highest = max(highest, card)
+        state.last[at] = last
+        state.lowest[at] = lowest
+        state.highest[at] = highest
 
 
 @compiled
@@ -261,6 +280,9 @@ def imagine(view: np.record, key: np.uint64, state: np.record) -> None:
     """
     state.rng = key
     _copy_public(view, state)
+    for trick in range(MAX_HAND):
+        for seat in range(MAX_PLAYERS):
+            state.played[trick, seat] = 0
     num_taken = 0 if view.recall else _num_taken(view)
     for _ in range(_TRIES):
         _deal_unseen(view, state, num_taken)
@@ -273,6 +295,7 @@ def imagine(view: np.record, key: np.uint64, state: np.record) -> None:
     else:
         _raise_taken(view, state)
         _imagine_past(view, state)
+    _sum_up_past(view, state)
     if view.phase == CHOOSE_ROW:
         return
     for i in range(1, view.num_players):
