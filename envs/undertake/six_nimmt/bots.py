@@ -55,14 +55,14 @@ def _cost(view: np.record, kind: int, card: int) -> float:
     if kind == GAP_SLOTS:
         return float(gap - 5 * free)
     if kind == CLOSEST_GAP:
-        return float(gap) if free > 0 else 1000.0 + view.row_bulls[row]
+        return float(gap) if free > 0 else 1000.0 + i64(view.row_bulls[row])
     unseen = popcount(view.unseen[0]) + popcount(view.unseen[1])
     lower = count_below(view.unseen[0], view.unseen[1], card)
     between = lower - count_below(view.unseen[0], view.unseen[1], card - gap + 1)
     opponents = 0
     for i in range(1, view.num_players):
         opponents += view.resigned[i] == 0
-    return _chance_full(free, between, unseen, min(opponents, unseen)) * view.row_bulls[row]
+    return _chance_full(free, between, unseen, min(opponents, unseen)) * i64(view.row_bulls[row])
 
 
 @compiled
