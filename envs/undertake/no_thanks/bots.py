@@ -44,7 +44,7 @@ def _tuned(view: np.record, own: int) -> bool:
 
 @compiled
 def _unseen(view: np.record, seen: np.uint64, card: int) -> bool:
-    return view.lowest <= card <= view.highest and (seen >> np.uint64(card)) & _ONE == 0
+    return bool(view.lowest <= card <= view.highest and (seen >> np.uint64(card)) & _ONE == 0)
 
 
 @compiled

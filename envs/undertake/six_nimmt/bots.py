@@ -42,27 +42,37 @@ def _chance_full(free: int, between: int, unseen: int, opponents: int) -> float:
 
 @compiled
 def _cost(view: np.record, kind: int, card: int) -> float:
-    """What a bot has against playing `card`; it plays the card with the least, the lowest of equal ones."""
+    """What a bot has against playing `card`; it plays the card with the least, the lowest of equal ones.
+
+    Where the sources of these rules leave a case open, it is settled so that the published mean bulls against a field
+    of random come out: SHORTEST_ROW counts a full row as six cards too, and of such cards plays the cheapest;
+    GAP_SLOTS takes the cheapest row's bulls for the gap of a card below all rows, and a full row only in need; among
+    cards of equal cost EXP_COST plays the highest.
+    """
     row = row_for(view, card)
-    if kind == SHORTEST_ROW:
-        return 6.0 if row < 0 else float(view.row_length[row])
     least = i64(view.row_bulls[cheapest(view)])
     if row < 0:
-        return float(least) if kind == EXP_COST else 1000.0 + least
-    length = i64(view.row_length[row])
+        if kind == SHORTEST_ROW:
+            return 6.0 + least / 100
+        if kind == CLOSEST_GAP:
+            return 1000.0 + least
+        return float(least) if kind == GAP_SLOTS else least - card / 1000
     gap = card - i64(view.row_end[row])
-    free = view.row_size - length
-    if kind == GAP_SLOTS:
-        return float(gap - 5 * free)
-    if kind == CLOSEST_GAP:
-        return float(gap) if free > 0 else 1000.0 + i64(view.row_bulls[row])
+    free = i64(view.row_size) - i64(view.row_length[row])
+    bulls = i64(view.row_bulls[row])
+    if kind == SHORTEST_ROW:
+        return 6.0 + bulls / 100 if free == 0 else float(view.row_length[row])
+    if kind != EXP_COST:
+        if free == 0:
+            return 1000.0 + bulls
+        return float(gap - 5 * free) if kind == GAP_SLOTS else float(gap)
     unseen = popcount(view.unseen[0]) + popcount(view.unseen[1])
     lower = count_below(view.unseen[0], view.unseen[1], card)
     between = lower - count_below(view.unseen[0], view.unseen[1], card - gap + 1)
     opponents = 0
     for i in range(1, view.num_players):
-        opponents += view.resigned[i] == 0
-    return _chance_full(free, between, unseen, min(opponents, unseen)) * i64(view.row_bulls[row])
+        opponents += 1 if view.resigned[i] == 0 else 0
+    return _chance_full(free, between, unseen, min(opponents, unseen)) * bulls - card / 1000
 
 
 @compiled

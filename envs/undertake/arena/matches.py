@@ -1,0 +1,332 @@
+"""Matches: n policies at one table, all rotations of their seats over the same deals, block by block.
+
+A block is a fixed number of deals, played by a pure function of the setting, the lineup and the block's number. So it
+does not matter which process plays it, nor when: blocks go to worker processes, and finished ones can be kept on disk
+for a run that is interrupted. Letters: D deals, n seats.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import math
+import multiprocessing
+import os
+import shutil
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from undertake import __version__
+from undertake.arena import deals as dealing
+from undertake.arena.policy import Policy, PolicyError, make_policy
+from undertake.core.batch import new_states, records
+from undertake.core.game import BOT, GAMES, VIEWS, Game, check_choice, check_whole, get_game, make_options
+
+__all__ = ["BLOCK", "Setting", "forget", "make_setting", "play_block", "play_lineups"]
+
+BLOCK = 256
+"""Deals a block."""
+
+_HAND = {"six_nimmt": {"length": "hand"}}
+"""Options that the protocol sets where none are given."""
+
+Scores = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is played for, by whomever: game, options, view and deals; made by `make_setting`."""
+
+    game: str
+    options: tuple[tuple[str, Any], ...]
+    view: str
+    deal_set: str
+    deals: int
+
+    @property
+    def rules(self) -> tuple[Game, Any]:
+        """The game and its options object."""
+        game = get_game(self.game)
+        return game, make_options(game, dict(self.options))
+
+    @property
+    def num_blocks(self) -> int:
+        """Blocks it takes to play all deals."""
+        return math.ceil(self.deals / BLOCK)
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the cards of all deals."""
+        game, options = self.rules
+        return dealing.deals_sha256(game, options, self.deal_set, self.deals)
+
+
+def make_setting(
+    game: str, num_players: int, *, deals: int = 4096, deal_set: str = "dev", view: str = "recall", **options: Any
+) -> Setting:
+    """The setting of a match; 6 nimmt! is one hand unless `length` says otherwise.
+
+    Raises ValueError or TypeError in one line for anything that is not allowed.
+    """
+    check_choice("game", game, GAMES)
+    check_choice("view", view, VIEWS)
+    check_choice("the set of deals", deal_set, dealing.SETS)
+    check_whole("deals", deals, 2, dealing.SET_SIZE)
+    full = {**_HAND.get(game, {}), **options, "num_players": num_players}
+    setting = Setting(game, tuple(sorted(full.items())), view, deal_set, deals)
+    assert setting.rules, "checks the options"
+    return setting
+
+
+def play_block(setting: Setting, policies: Sequence[Policy], block: int) -> Scores:
+    """Play one block of deals with `policies` as the lineup; int32 [D, n, n].
+
+    `[d, r, k]` is the final score of policy k in deal `BLOCK * block + d`, when it sits in seat (k + r) mod n.
+    """
+    game, options = setting.rules
+    n = options.num_players
+    if len(policies) != n:
+        raise ValueError(f"the lineup has {len(policies)} policies; one for each of the {n} players is needed")
+    for policy in policies:
+        policy.seated(game, setting.view)
+    count = min(BLOCK, setting.deals - BLOCK * block)
+    first = dealing.SETS.index(setting.deal_set) * dealing.SET_SIZE + BLOCK * block
+    scores = np.zeros(count * n * n, np.int32)
+    root, recall, views = dealing.root_key(game.name), setting.view == "recall", records(game.view_dtype)
+    bots = records(BOT, n)
+    for k, policy in enumerate(policies):
+        if policy.scripted:
+            bots[k] = policy.bot(game)[0]
+    if all(policy.scripted for policy in policies):
+        table, streams = new_states(game, options, 1), np.zeros(n, np.uint64)
+        dealing.play_scripted(table, n, views, streams, bots, recall, root, first, scores)
+    else:
+        states, streams = new_states(game, options, count * n), np.zeros(count * n * n, np.uint64)
+        dealing.deal_tables(states, n, streams, root, first)
+        _play_tables(setting, game, policies, states, streams, bots, [int(root), first])
+        dealing.finals(states, n, scores)
+    return scores.reshape(count, n, n)
+
+
+def _play_tables(
+    setting: Setting,
+    game: Game,
+    policies: Sequence[Policy],
+    states: npt.NDArray[Any],
+    streams: npt.NDArray[np.uint64],
+    bots: npt.NDArray[Any],
+    seed: list[int],
+) -> None:
+    """Play all tables to their ends: in turns all the bots, in one compiled call, and each of the Python policies."""
+    # Equal names are one policy, as they are for a worker process, which gets nothing but names.
+    keys = [policy.source or id(policy) for policy in policies]
+    movers = {key: policy for key, policy in zip(keys, policies, strict=True) if not policy.scripted}
+    number = {key: i for i, key in enumerate(movers)}
+    mover = np.array([number.get(key, -1) for key in keys], np.int64)
+    generators = [np.random.default_rng([*seed, i]) for i in range(len(movers))]
+    waiting = np.zeros(len(states), np.int64)
+    views, recall = records(game.view_dtype), setting.view == "recall"
+    while True:
+        dealing.advance(states, len(policies), views, streams, bots, mover, recall, waiting)
+        open_tables = False
+        for i, policy in enumerate(movers.values()):
+            tables = np.flatnonzero(waiting == i)
+            if len(tables):
+                open_tables = True
+                asked = states[tables]
+                seats = asked["turn"].astype(np.int64)
+                actions = policy.actions(game, asked, seats, setting.view, generators[i])
+                dealing.play_actions(states, tables, actions)
+        if not open_tables:
+            return
+
+
+def play_lineups(
+    setting: Setting,
+    lineups: Sequence[Sequence[Policy]],
+    *,
+    processes: int = 1,
+    folder: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Scores]:
+    """Play every deal of the setting with each lineup; one int32 array [D, n, n] a lineup, as `play_block` gives.
+
+    Args:
+        setting: what is played.
+        lineups: n policies each.
+        processes: worker processes; with more than one every policy needs a name, and the results are the same.
+        folder: where finished blocks are kept until `forget` is called, so that the same run goes on from them.
+        progress: called with the number of games played and of games in all, after every block.
+
+    Raises PolicyError, ValueError or TypeError for what does not fit, OSError where the folder cannot be written, and
+    KeyboardInterrupt with one line on where it can go on.
+    """
+    check_whole("processes", processes, 1, 256)
+    game, options = setting.rules
+    n = options.num_players
+    for lineup in lineups:
+        if len(lineup) != n:
+            raise ValueError(f"a lineup has {len(lineup)} policies; one for each of the {n} players is needed")
+        for policy in lineup:
+            policy.seated(game, setting.view)
+            if processes > 1 and policy.source is None:
+                raise PolicyError(
+                    f"policy {policy.name!r} was given as an object, which stays in one process; "
+                    "give it as 'package.module:attribute' for several"
+                )
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    kept = [lineup_folder(setting, lineup, folder) for lineup in lineups]
+    found = [np.zeros((setting.deals, n, n), np.int32) for _ in lineups]
+    todo = []
+    for task in [(i, block) for i in range(len(lineups)) for block in range(setting.num_blocks)]:
+        part = found[task[0]][BLOCK * task[1] : BLOCK * (task[1] + 1)]
+        if not _load(kept[task[0]], task[1], part):
+            todo.append(task)
+    total = setting.deals * n * len(lineups)
+    played = total - sum(_deals_in(setting, block) for _, block in todo) * n
+    if progress:
+        progress(played, total)
+    left = len(todo)
+    try:
+        # Closed at once when anything goes wrong, so that no worker goes on.
+        with contextlib.closing(_play_tasks(setting, lineups, todo, processes)) as tasks:
+            for (i, block), scores in tasks:
+                found[i][BLOCK * block : BLOCK * block + len(scores)] = scores
+                _save(kept[i], block, scores)
+                played += len(scores) * n
+                left -= 1
+                if progress:
+                    progress(played, total)
+    except KeyboardInterrupt:
+        blocks = len(lineups) * setting.num_blocks
+        where = f"they are kept in {folder}, and the same call goes on from there" if folder else "none is kept"
+        raise KeyboardInterrupt(f"interrupted with {blocks - left} of {blocks} blocks played; {where}") from None
+    return found
+
+
+def _deals_in(setting: Setting, block: int) -> int:
+    return min(BLOCK, setting.deals - BLOCK * block)
+
+
+def _play_tasks(
+    setting: Setting, lineups: Sequence[Sequence[Policy]], todo: Sequence[tuple[int, int]], processes: int
+) -> Generator[tuple[tuple[int, int], Scores], None, None]:
+    """Play blocks, (lineup, block) each, and give each with its scores as it ends."""
+    # The first is always played here: it fills the cache of compiled code, and shows a policy's mistakes plainly.
+    alone = todo if processes == 1 else todo[:1]
+    for i, block in alone:
+        yield (i, block), play_block(setting, lineups[i], block)
+    if len(alone) == len(todo):
+        return
+    sources = tuple(tuple(str(policy.source) for policy in lineup) for lineup in lineups)
+    before = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _start_worker, (setting, sources))
+    try:
+        running = {pool.submit(_work, task): task for task in todo[len(alone) :]}
+        for future in as_completed(running):
+            yield running[future], future.result()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - before:
+            child.terminate()
+        raise
+    pool.shutdown()
+
+
+_WORK: dict[str, Any] = {}
+
+
+def _start_worker(setting: Setting, sources: tuple[tuple[str, ...], ...]) -> None:
+    """Prepare a worker process; Ctrl-C is the parent's business."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _WORK.update(setting=setting, lineups=make_lineups(sources, setting.game))
+
+
+def make_lineups(sources: Sequence[Sequence[str]], game: str) -> list[list[Policy]]:
+    """Lineups from the names of their policies, where equal names are the same policy."""
+    made = {name: make_policy(name, game) for name in {name for lineup in sources for name in lineup}}
+    return [[made[name] for name in lineup] for lineup in sources]
+
+
+def _work(task: tuple[int, int]) -> Scores:
+    return play_block(_WORK["setting"], _WORK["lineups"][task[0]], task[1])
+
+
+def lineup_folder(setting: Setting, lineup: Sequence[Policy], folder: Path | None) -> Path | None:
+    """Where the blocks of a lineup are kept: named by all that decides what they hold, None where that is not known."""
+    if folder is None or not all(policy.fingerprint for policy in lineup):
+        return None
+    told = {
+        "protocol": dealing.PROTOCOL,
+        "version": __version__,
+        "sources": _sources(),
+        "block": BLOCK,
+        "setting": [setting.game, setting.options, setting.view, setting.deal_set, setting.deals],
+        "lineup": [[policy.name, policy.fingerprint] for policy in lineup],
+    }
+    return folder / hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+@cache
+def _sources() -> str:
+    """A digest of this package's sources: other rules or bots play other games."""
+    package = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def forget(setting: Setting, lineups: Sequence[Sequence[Policy]], folder: Path | None) -> None:
+    """Remove the kept blocks of these lineups, which have been reported."""
+    for lineup in lineups:
+        kept = lineup_folder(setting, lineup, folder)
+        if kept:
+            shutil.rmtree(kept, ignore_errors=True)
+
+
+def _file(folder: Path, block: int) -> Path:
+    return folder / f"block-{block:05d}.npz"
+
+
+def _load(folder: Path | None, block: int, into: Scores) -> bool:
+    """Read a kept block; False where there is none, or what is there is damaged."""
+    if folder is None:
+        return False
+    # numpy and zipfile say in many ways that a file is cut short or foreign.
+    with contextlib.suppress(OSError, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError, BadZipFile):
+        # By way of memory: np.load forgets to close a file that it cannot read.
+        with np.load(io.BytesIO(_file(folder, block).read_bytes()), allow_pickle=False) as data:
+            scores = data["scores"]
+        if scores.shape == into.shape and scores.dtype == into.dtype:
+            into[:] = scores
+            return True
+    return False
+
+
+def _save(folder: Path | None, block: int, scores: Scores) -> None:
+    """Keep a block, so that the file is there whole or not at all."""
+    if folder is None:
+        return
+    content = io.BytesIO()
+    np.savez(content, scores=scores)
+    path = _file(folder, block)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # Another run of the same match may have ended and taken the folder away: this one goes on all the same.
+    with contextlib.suppress(FileNotFoundError):
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(content.getvalue())
+        temporary.replace(path)

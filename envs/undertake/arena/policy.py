@@ -1,0 +1,297 @@
+"""Policies by name: scripted bots, checkpoints, and what a user brings along.
+
+`make_policy` turns a name or an object into a `Policy`, which sits down at any table of its game, in a match or in an
+environment's loop. `docs/policies.md` describes what an object has to offer. Letters: B tables, N actions, D features.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib
+import inspect
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from undertake.arena.deals import look
+from undertake.core.batch import illegal_message, records
+from undertake.core.compile import compiled
+from undertake.core.game import GAMES, VIEWS, Game, check_choice, choose, get_game
+
+__all__ = ["Policy", "PolicyError", "make_policy"]
+
+SEES = ("observation", "view")
+_PAD = 64  # `encode` and `legal` write 64 bytes at a time, the last of them past the row's end
+_CHECKPOINT = "checkpoint:"
+_FORMS = "a bot's name, 'checkpoint:PATH' or 'package.module:attribute'"
+
+
+class PolicyError(ValueError):
+    """A policy that cannot be had, does not fit the table, or has done what it may not; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What plays a seat; made by `make_policy`.
+
+    Attributes:
+        name: as reports write it
+        game: the only game it plays, None for any
+        view: the view it was made for, None for that of the table
+        source: the text from which `make_policy` makes it again, None where an object was given
+        target: None for a scripted bot, else what is called with observations `[D]`, or `[B, D]` if `batched`
+        sees: whether `target` is given an "observation" or the seat's "view" record
+        takes_rng: whether `target` takes a third argument, a `np.random.Generator`
+        fingerprint: changes when the policy does; "" where that cannot be told
+        rng: its random numbers in `action`; a match brings its own
+    """
+
+    name: str
+    game: str | None = None
+    view: str | None = None
+    source: str | None = None
+    target: Callable[..., Any] | None = None
+    batched: bool = False
+    sees: str = "observation"
+    takes_rng: bool = False
+    fingerprint: str = ""
+    rng: np.random.Generator = field(default_factory=np.random.default_rng, repr=False, compare=False)
+
+    @property
+    def scripted(self) -> bool:
+        """Whether it is one of the games' compiled bots."""
+        return self.target is None
+
+    def bot(self, game: Game) -> npt.NDArray[Any]:
+        """The `BOT` record, an array of one, of a scripted policy."""
+        return game.bots[self.name]
+
+    def seated(self, game: Game, view: str) -> str:
+        """The view it gets at a table of `game` that is played with `view`; PolicyError where it does not fit there."""
+        if self.game not in (None, game.name):
+            raise PolicyError(f"policy {self.name!r} plays {self.game}; the game here is {game.name}")
+        if self.view == "recall" and view == "table":
+            raise PolicyError(f"policy {self.name!r} needs the view 'recall'; the view here is 'table'")
+        return self.view or view
+
+    def actions(
+        self, game: Game, states: npt.NDArray[Any], seats: npt.NDArray[np.int64], view: str, rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        """The actions (int64 [B]) of the seats `seats` of the tables `states`, state records, all of which are to act.
+
+        Raises PolicyError where an action is illegal or what the policy returned holds no actions.
+        """
+        view = self.seated(game, view)
+        count = len(states)
+        views = records(game.view_dtype, count)
+        num_features = game.layouts[view].size if self.target is not None and self.sees == "observation" else 0
+        counts = np.zeros(count * num_features + _PAD, np.uint8)[: count * num_features]
+        flat = np.zeros(count * game.num_actions + _PAD, np.int8)[: count * game.num_actions]
+        look(states, seats, view == "recall", views, counts, flat)
+        mask = flat.reshape(count, game.num_actions)
+        if self.target is None:
+            chosen = np.zeros(count, np.int64)
+            words = rng.integers(0, 1 << 64, count, dtype=np.uint64)
+            _choose(views, self.bot(game), words, chosen)
+            return chosen
+        seen: Any = views.view(np.recarray)
+        if self.sees == "observation":
+            seen = counts.reshape(count, num_features) * game.layouts[view].scale
+        chosen = self._ask(seen, mask.copy(), rng)
+        inside = (chosen >= 0) & (chosen < game.num_actions)
+        allowed = inside & (mask[np.arange(count), np.where(inside, chosen, 0)] == 1)
+        if not allowed.all():
+            bad = int(np.argmin(allowed))
+            raise PolicyError(f"policy {self.name!r}: {illegal_message(game, int(chosen[bad]), mask[bad])}")
+        return chosen
+
+    def action(self, env: Any, agent: str) -> int:
+        """The action of `agent` in one of this package's PettingZoo environments, AEC or Parallel.
+
+        In Parallel it is *wait* for an agent that has nothing to decide.
+
+        Raises PolicyError where the policy does not fit the environment or errs, in AEC ValueError for an agent that
+        has nothing to decide, TypeError for an environment of another kind.
+        """
+        raw = env.unwrapped
+        if not hasattr(type(raw), "policy_input"):
+            raise TypeError(f"env is {env!r}; one of undertake's environments is needed")
+        if raw.default_action(agent) == raw.game.wait:
+            return int(raw.game.wait)
+        states, seat = raw.policy_input(agent)
+        return int(self.actions(raw.game, states, np.array([seat]), raw.view_name, self.rng)[0])
+
+    def _ask(self, seen: Any, mask: npt.NDArray[np.int8], rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Call the user's code, once if it is batched and otherwise once a table."""
+        assert self.target is not None
+        rest = (rng,) if self.takes_rng else ()
+        try:
+            if not self.batched:
+                answers = [self.target(seen[b], mask[b], *rest) for b in range(len(mask))]
+            else:
+                answers = self.target(seen, mask, *rest)
+        except Exception as error:
+            error.add_note(f"raised by the policy {self.name!r}")
+            raise
+        if not self.batched:
+            return np.array([self._whole(answer) for answer in answers], np.int64)
+        found = np.asarray(answers)
+        if found.dtype.kind not in "iu" or found.shape != (len(mask),):
+            raise PolicyError(
+                f"policy {self.name!r} returned {found.dtype} {list(found.shape)}; integers [{len(mask)}] are needed"
+            )
+        return found.astype(np.int64)
+
+    def _whole(self, answer: Any) -> int:
+        try:
+            return operator.index(answer)
+        except TypeError:
+            raise PolicyError(f"policy {self.name!r} returned {answer!r}; an action's number is needed") from None
+
+
+@compiled
+def _choose(
+    views: npt.NDArray[Any], bot: npt.NDArray[Any], words: npt.NDArray[np.uint64], chosen: npt.NDArray[np.int64]
+) -> None:
+    for b in range(views.shape[0]):
+        chosen[b] = choose(views[b], bot[0], words[b])
+
+
+def make_policy(policy: Any, game: str | None = None, *, seed: int | None = None) -> Policy:
+    """The policy called `policy`, or the one that the object `policy` is.
+
+    Names: "no_thanks/tuned", a scripted bot, where the prefix may go if `game` is given; "random", uniform over the
+    legal actions of any game; "checkpoint:PATH", a trained one; "my_package.my_module:MyPolicy", a function or class
+    that can be imported. Objects: functions, classes and instances as `docs/policies.md` describes them.
+
+    With a `seed` the random numbers of `Policy.action` are the same each time.
+
+    Raises PolicyError in one line, with the nearest name, for one that is not known or does not play `game`, and what
+    `undertake_training` raises for a checkpoint that cannot be loaded.
+    """
+    if game is not None:
+        check_choice("game", game, GAMES)
+    if isinstance(policy, Policy):
+        found = policy
+    elif isinstance(policy, str):
+        found = _by_name(policy, game)
+    else:
+        found = _of_object(policy, None)
+    if game is not None and found.game not in (None, game):
+        raise PolicyError(f"policy {found.name!r} plays {found.game}; the game here is {game}")
+    return replace(found, rng=np.random.default_rng(seed)) if seed is not None else found
+
+
+def _by_name(name: str, game: str | None) -> Policy:
+    if name.startswith(_CHECKPOINT):
+        return _checkpoint(name, game)
+    if ":" in name and not name.startswith("rollout:"):
+        return _imported(name)
+    if name == "random":
+        return Policy(name, source=name, fingerprint=name)
+    prefix, slash, bot = name.rpartition("/")
+    if not slash and game is None:
+        every = [f"{known}/{each}" for known in GAMES for each in get_game(known).bots]
+        meant = [each for each in every if each.endswith(f"/{name}")]
+        raise PolicyError(f"policy {name!r} is unknown where no game is given{_hint(name, meant or every)}; {_FORMS}")
+    if slash:
+        check_choice(f"the game of policy {name!r}", prefix, GAMES)
+    own = prefix or str(game)
+    bots = get_game(own).bots
+    if bot not in bots:
+        listed = ", ".join(bots)
+        raise PolicyError(f"policy {name!r} is unknown{_hint(bot, bots)}; {own} has {listed}; else give {_FORMS}")
+    return Policy(bot, game=own, source=f"{own}/{bot}", fingerprint=f"{own}/{bot}")
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f", did you mean {near[0]!r}?" if near else ""
+
+
+def _checkpoint(name: str, game: str | None) -> Policy:
+    path = Path(name.removeprefix(_CHECKPOINT))
+    try:
+        module = importlib.import_module("undertake_training.checkpoint")
+    except ModuleNotFoundError as error:
+        raise PolicyError(f"policy {name!r} needs the package {error.name!r}: pip install 'undertake[train]'") from None
+    loaded = module.load_policy(path, game=game)
+    files = sorted(path.glob("*policy*")) if path.is_dir() else [path, path.with_suffix(".safetensors")]
+    digest = hashlib.sha256()
+    for file in files:
+        if file.is_file():
+            digest.update(file.read_bytes())
+    return replace(_of_object(loaded, name), fingerprint=digest.hexdigest())
+
+
+def _imported(name: str) -> Policy:
+    module_name, _, attribute = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module_name)
+    except (ImportError, ValueError) as error:
+        missing = isinstance(error, ModuleNotFoundError) and module_name.startswith(error.name or "?")
+        what = "there is no such module to import" if missing else f"its module cannot be imported: {error}"
+        raise PolicyError(f"policy {name!r}: {what}; a policy is {_FORMS}") from error
+    file = getattr(found, "__file__", None)
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            near = _hint(part, (each for each in vars(found) if not each.startswith("_")))
+            raise PolicyError(f"policy {name!r}: {module_name} has no {attribute!r}{near}")
+        found = getattr(found, part)
+    policy = _of_object(found, name)
+    return policy if policy.fingerprint or not file else replace(policy, fingerprint=_digest(Path(file)))
+
+
+def _digest(file: Path) -> str:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _of_object(given: Any, source: str | None) -> Policy:
+    """Read off an object what the protocol of `docs/policies.md` says of it."""
+    name = source or getattr(given, "name", None) or getattr(given, "__name__", None) or type(given).__name__
+    if inspect.isclass(given):
+        try:
+            given = given()
+        except TypeError as error:
+            raise PolicyError(f"policy {name!r}: its class cannot be made without arguments: {error}") from error
+    target = getattr(given, "act", given)
+    if not callable(target):
+        raise PolicyError(f"policy {name!r} is {given!r}; neither a function nor something with a method 'act'")
+    settings: dict[str, Any] = {
+        "game": getattr(given, "game", None),
+        "view": getattr(given, "view", None),
+        "sees": getattr(given, "sees", "observation"),
+    }
+    for what, allowed in (("game", GAMES), ("view", VIEWS), ("sees", SEES)):
+        if settings[what] is not None:
+            try:
+                check_choice(what, settings[what], allowed)
+            except ValueError as error:
+                raise PolicyError(f"policy {name!r}: {error}") from None
+    return Policy(
+        str(name),
+        source=source,
+        target=target,
+        batched=bool(getattr(given, "batched", False)),
+        takes_rng=_takes_rng(target),
+        fingerprint=str(getattr(given, "fingerprint", "")),
+        **settings,
+    )
+
+
+def _takes_rng(target: Callable[..., Any]) -> bool:
+    """Whether `target` can be called with three arguments."""
+    try:
+        inspect.signature(target).bind(None, None, None)
+    except (TypeError, ValueError):
+        return False
+    return True
