@@ -148,7 +148,7 @@ def _compare_recall(name: str, view: Any, oracle: Any, players: int) -> None:
                 "refusals": int(view.refusals[i]),
             }
         else:
-            played = [int(card) for card in view.played[: view.tricks_shown, (view.seat + i) % players] if card]
+            played = [int(card) for card in view.played[i, : view.tricks_shown] if card]
             assert told == {"played": played}
 
 

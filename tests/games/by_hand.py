@@ -192,5 +192,5 @@ def _six_nimmt(state: Any, told: Mapping[str, Any], seat: int, view: str, past: 
         "last": [cards[-1] if cards else 0 for cards in cards_of],
         "lowest": [min(cards, default=0) for cards in cards_of],
         "highest": [max(cards, default=0) for cards in cards_of],
-        "played": [[trick.get(s, 0) for s in around] for trick in past.played] or np.zeros((0, 10), int),
+        "played": [[*(trick.get(s, 0) for trick in past.played), *[0] * (10 - len(past.played))] for s in around],
     }

@@ -165,3 +165,12 @@ OPTIONS: Mapping[str, Callable[[random.Random], dict[str, Any]]] = {
     "no_thanks": no_thanks_options,
     "six_nimmt": six_nimmt_options,
 }
+
+
+def some_states(name: str, seed: int, looks: float) -> Iterator[tuple[Any, random.Random]]:
+    """States from a random game with random options and leavers, a share `looks` of them and its end."""
+    rng = random.Random(seed)
+    state = deal(name, seed, **OPTIONS[name](rng))
+    for _ in walk(state, rng, rng.choice([0.0, 0.02, 0.1])):
+        if state.turn < 0 or rng.random() < looks:
+            yield state, rng

@@ -31,7 +31,7 @@ from undertake.arena.deals import play_scripted, root_key
 from undertake.core.batch import Batch, make_batch, new_states, records
 from undertake.core.game import BOT, GAMES, get_game, make_options
 
-__all__ = ["Measurement", "main", "measure"]
+__all__ = ["Measurement", "machine", "main", "measure"]
 
 _SWEEP = (1, 16, 256, 4096, 65536)
 _FILL = 1 << 26
@@ -203,7 +203,8 @@ def measure(
     ]
 
 
-def _machine() -> str:
+def machine() -> str:
+    """The machine and its load in a line."""
     name = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -225,8 +226,8 @@ _UNITS = {
 }
 
 
-def _table(found: list[Measurement], machine: str) -> Table:
-    table = Table(title=machine, title_justify="left")
+def _table(found: list[Measurement], heading: str) -> Table:
+    table = Table(title=heading, title_justify="left")
     for head in ("what", "game", "players", "view", "tables", "per CPU-second", "", "x connect_four_v3"):
         left = head in ("what", "game", "view", "")
         table.add_column(head, justify="left" if left else "right", no_wrap=True)
@@ -255,5 +256,5 @@ def main(arguments: list[str] | None = None) -> int:
         json.dump([vars(line) for line in found], sys.stdout, indent=1)
         print()
     else:
-        Console().print(_table(found, _machine()))
+        Console().print(_table(found, machine()))
     return 0

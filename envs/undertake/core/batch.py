@@ -10,6 +10,7 @@ import itertools
 import operator
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from undertake.core.game import (
     Game,
     check_choice,
     check_flag,
+    check_names,
     check_whole,
     encode,
     get_game,
@@ -242,8 +244,8 @@ class Batch:
         Raises ValueError for another shape, TypeError for numbers that are not integers, and, under
         `illegal="raise"`, ValueError naming the first table with an illegal action; then nothing has been played.
         """
-        if type(actions) is not np.ndarray or actions.dtype != np.int64:
-            actions = self._integers(actions)
+        if type(actions) is not np.ndarray or actions.dtype != np.int64 or not actions.flags.carray:
+            actions = self._integers("actions", actions)
         if actions.shape != (self.num_envs,):
             raise ValueError(
                 f"actions have the shape {actions.shape}; one action a table is needed, ({self.num_envs},)"
@@ -263,10 +265,20 @@ class Batch:
         return self._actions
 
     def observe(self, seats: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8]]:
-        """Observation (uint8 [B, D]) and action mask (int8 [B, N]) of one seat of each table, in fresh arrays."""
+        """Observation (uint8 [B, D]) and action mask (int8 [B, N]) of one seat of each table, in fresh arrays.
+
+        Raises ValueError for another shape or a seat that is not at the table, TypeError for no integers.
+        """
+        seats = self._integers("seats", seats)
+        if seats.shape != (self.num_envs,):
+            raise ValueError(f"seats have the shape {seats.shape}; one seat a table is needed, ({self.num_envs},)")
+        strange = np.flatnonzero((seats < 0) | (seats >= self.num_players))
+        if strange.size:
+            table = int(strange[0])
+            raise ValueError(f"seat {seats[table]} of table {table}; allowed is 0 to {self.num_players - 1}")
         observation = _padded((self.num_envs, self.num_features), np.uint8)
         mask = _padded((self.num_envs, self.num_actions), np.int8)
-        self._write(np.ascontiguousarray(seats, np.int64), observation, mask)
+        self._write(seats, observation, mask)
         return observation, mask
 
     def _write(
@@ -289,11 +301,12 @@ class Batch:
         rest = (*before, *seen, *told)
         return lambda actions: _step(states, view, actions[part], *rest)
 
-    def _integers(self, actions: Any) -> npt.NDArray[np.int64]:
-        given = np.asarray(actions)
+    def _integers(self, what: str, numbers: Any) -> npt.NDArray[np.int64]:
+        """As kernels take them: for strided or read-only arrays they would be compiled once more."""
+        given = np.asarray(numbers)
         if given.dtype.kind not in "iu":
-            raise TypeError(f"actions are of dtype {given.dtype}; integers are needed")
-        return np.ascontiguousarray(given, dtype=np.int64)
+            raise TypeError(f"{what} are of dtype {given.dtype}; integers are needed")
+        return given if given.dtype == np.int64 and given.flags.carray else np.array(given, np.int64, order="C")
 
     def _complaint(self, table: int, action: int) -> str:
         _, masks = self.observe(self.seat)
@@ -332,6 +345,7 @@ def make_batch(game: str, **keywords: Any) -> Batch:
     anything that is not allowed.
     """
     found = get_game(game)
+    check_names("keyword", keywords, [*_BATCH_KEYWORDS, *(item.name for item in fields(found.options))])
     own = {k: keywords.pop(k) for k in _BATCH_KEYWORDS if k in keywords}
     return Batch(found, make_options(found, keywords), **own)
 

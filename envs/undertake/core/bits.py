@@ -13,7 +13,18 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-__all__ = ["copy_field", "highest_bit", "lowest_bit", "nth_bit", "popcount", "put", "put_field", "write_bits"]
+__all__ = [
+    "copy_field",
+    "copy_row",
+    "highest_bit",
+    "lowest_bit",
+    "nth_bit",
+    "popcount",
+    "put",
+    "put_field",
+    "put_row",
+    "write_bits",
+]
 
 
 def popcount(word: np.uint64) -> int:
@@ -48,6 +59,16 @@ def put(out: npt.NDArray[Any], index: int, value: Any) -> None:
 def put_field(out: npt.NDArray[Any], index: int, field: npt.NDArray[Any]) -> None:
     """Write all of an array field of bytes to `out` from `index` on; compiled, a move or two whatever its shape."""
     out[index : index + field.size] = field.ravel()
+
+
+def put_row(out: npt.NDArray[Any], index: int, field: npt.NDArray[Any], row: int) -> None:
+    """Write one row of a two-dimensional array field of bytes to `out` from `index` on."""
+    out[index : index + field.shape[1]] = field[row]
+
+
+def copy_row(target: npt.NDArray[Any], to: int, source: npt.NDArray[Any], row: int) -> None:
+    """Copy row `row` of an array field to row `to` of the field of the same type in another record."""
+    target[to] = source[row]
 
 
 def copy_field(target: npt.NDArray[Any], source: npt.NDArray[Any]) -> None:
@@ -138,6 +159,50 @@ def _copy_field(_context: Any, target: Any, source: Any) -> Any:
         return context.get_dummy_value()
 
     return types.none(target, source), codegen
+
+
+def _row(context: Any, builder: Any, kind: Any, value: Any, row: Any) -> Any:
+    """The address of a row, and its size in bytes."""
+    data = context.make_array(kind)(context, builder, value).data
+    size = _bytes(kind) // kind.shape[0]
+    start = builder.mul(row, ir.Constant(ir.IntType(64), size))
+    return builder.gep(builder.bitcast(data, ir.IntType(8).as_pointer()), [start]), size
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _put_row(_context: Any, out: Any, index: Any, field: Any, row: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        target = builder.gep(builder.bitcast(data, ir.IntType(8).as_pointer()), [args[1]])
+        source, size = _row(context, builder, signature.args[2], args[2], args[3])
+        _move(builder, target, source, size)
+        return context.get_dummy_value()
+
+    return types.none(out, types.int64, field, types.int64), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _copy_row(_context: Any, target: Any, to: Any, source: Any, row: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        address, size = _row(context, builder, signature.args[2], args[2], args[3])
+        _move(builder, _row(context, builder, signature.args[0], args[0], args[1])[0], address, size)
+        return context.get_dummy_value()
+
+    return types.none(target, types.int64, source, types.int64), codegen
+
+
+@overload(put_row, strict=False)  # type: ignore[untyped-decorator]
+def _(out: Any, index: Any, field: Any, row: Any) -> Any:
+    if isinstance(field, types.NestedArray) and field.dtype.bitwidth == 8 and field.ndim == 2:
+        return lambda out, index, field, row: _put_row(out, np.int64(index), field, np.int64(row))
+    return None
+
+
+@overload(copy_row, strict=False)  # type: ignore[untyped-decorator]
+def _(target: Any, to: Any, source: Any, row: Any) -> Any:
+    if isinstance(source, types.NestedArray) and target == source and source.ndim == 2:
+        return lambda target, to, source, row: _copy_row(target, np.int64(to), source, np.int64(row))
+    return None
 
 
 @overload(put_field, strict=False)  # type: ignore[untyped-decorator]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -34,6 +35,7 @@ i64: Callable[[Any], int] = np.int64  # type: ignore[assignment]
 """To a signed 64-bit integer, in compiled code and out of it; type checkers take it for a plain int."""
 
 _KEPT_CACHES = 4
+_CACHE_NAME = re.compile("[0-9a-f]{16}")  # what is pruned: a folder named to us may hold other things
 
 
 def _digest() -> str:
@@ -68,7 +70,7 @@ def _prepare() -> Path | None:
             probe.unlink()
             os.utime(folder)
             others = sorted(
-                (path for path in root.iterdir() if path.is_dir() and path != folder),
+                (path for path in root.iterdir() if _CACHE_NAME.fullmatch(path.name) and path != folder),
                 key=lambda path: path.stat().st_mtime,
                 reverse=True,
             )

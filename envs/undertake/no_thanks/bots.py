@@ -14,7 +14,6 @@ from undertake.core.compile import compiled, i64
 from undertake.core.game import BOT
 from undertake.core.rng import below
 from undertake.no_thanks.rules import PASS, TAKE, change
-from undertake.no_thanks.view import seen_cards
 
 RANDOM, THRESHOLD, HALF_PRICE, TUNED, MILKER = range(5)
 
@@ -51,7 +50,7 @@ def _unseen(view: np.record, seen: np.uint64, card: int) -> bool:
 def _run_hopes(view: np.record, across: float) -> float:
     """1 for each unseen neighbour of the card, plus `across` for each own card two away across an unseen one."""
     card = i64(view.card)
-    seen = seen_cards(view)
+    seen = view.seen
     hopes = 0.0
     for step in (-1, 1):
         if _unseen(view, seen, card + step):

@@ -27,15 +27,17 @@ MAX_CARDS = HIGHEST - LOWEST + 1
 MAX_CHIPS = 36
 
 PASS, TAKE, WAIT = 0, 1, 2
+NO_PRICE = 1000
 
 STATE = np.dtype(
     [
         ("rng", np.uint64),
         ("cards", np.uint64, MAX_PLAYERS),  # face up in front of each player
+        ("seen", np.uint64),  # all cards turned up so far
         ("chips", np.int16, MAX_PLAYERS),
         ("card_score", np.int16, MAX_PLAYERS),  # the sum over each player's runs, kept up to date
-        ("dearest", np.int16, MAX_PLAYERS),  # highest price taken of one's own will
-        ("cheapest", np.int16, MAX_PLAYERS),  # lowest price refused
+        ("dearest", np.int16, MAX_PLAYERS),  # highest price taken of one's own will, -NO_PRICE if none was
+        ("cheapest", np.int16, MAX_PLAYERS),  # lowest price refused, NO_PRICE if none was
         ("takes", np.int16, MAX_PLAYERS),  # how often taken of one's own will
         ("refusals", np.int16, MAX_PLAYERS),
         ("pot", np.int16),  # chips on the middle card
@@ -76,9 +78,9 @@ def card_score(cards: np.uint64) -> int:
 @compiled
 def change(cards: np.uint64, card: int) -> int:
     """By how much `card` changes the card score of `cards`: it may open a run, lengthen one or join two."""
-    joins_below = (cards >> np.uint64(card - 1)) & _ONE
-    joins_above = (cards >> np.uint64(card + 1)) & _ONE
-    return (0 if joins_below != 0 else card) - (card + 1 if joins_above != 0 else 0)
+    joins_below = i64((cards >> np.uint64(card - 1)) & _ONE)
+    joins_above = i64((cards >> np.uint64(card + 1)) & _ONE)
+    return card * (1 - joins_below) - (card + 1) * joins_above
 
 
 @compiled
@@ -101,13 +103,14 @@ def start(state: np.record, first_player: int) -> None:
     state.pot = 0
     state.drawn = 1
     state.card = state.deck[0]
+    state.seen = _ONE << np.uint64(state.card)
     state.num_left = 0
     for seat in range(MAX_PLAYERS):
         state.cards[seat] = 0
         state.chips[seat] = state.start_chips if seat < state.num_players else 0
         state.card_score[seat] = 0
-        state.dearest[seat] = 0
-        state.cheapest[seat] = 0
+        state.dearest[seat] = -NO_PRICE
+        state.cheapest[seat] = NO_PRICE
         state.takes[seat] = 0
         state.refusals[seat] = 0
         state.resigned[seat] = 0
@@ -136,18 +139,16 @@ def is_legal(state: np.record, action: int) -> bool:
 def play(state: np.record, action: int) -> None:
     """Play a legal action of the player to act ("A turn", "End")."""
     seat = state.turn
-    price = change(state.cards[seat], state.card) - state.pot
+    price = change(state.cards[seat], i64(state.card)) - i64(state.pot)
     if action == PASS:
-        if state.refusals[seat] == 0 or price < state.cheapest[seat]:
-            state.cheapest[seat] = price
+        state.cheapest[seat] = min(i64(state.cheapest[seat]), price)
         state.refusals[seat] += 1
         state.chips[seat] -= 1
         state.pot += 1
         state.turn = next_seat(state, seat)
         return
     if state.chips[seat] > 0:
-        if state.takes[seat] == 0 or price > state.dearest[seat]:
-            state.dearest[seat] = price
+        state.dearest[seat] = max(i64(state.dearest[seat]), price)
         state.takes[seat] += 1
     state.cards[seat] |= _ONE << np.uint64(state.card)
     state.card_score[seat] += price + state.pot
@@ -158,6 +159,7 @@ def play(state: np.record, action: int) -> None:
         state.turn = -1
         return
     state.card = state.deck[state.drawn]
+    state.seen |= _ONE << np.uint64(state.card)
     state.drawn += 1
     if not state.taker_goes_on:
         state.turn = next_seat(state, seat)

@@ -13,16 +13,17 @@ from undertake.core.bits import put, write_bits
 from undertake.core.compile import compiled, i64
 from undertake.core.layout import Layout, feature
 from undertake.core.rng import below, draw
-from undertake.no_thanks.rules import HIGHEST, LOWEST, MAX_CARDS, MAX_PLAYERS, PASS, TAKE, WAIT, change
+from undertake.no_thanks.rules import HIGHEST, LOWEST, MAX_CARDS, MAX_PLAYERS, NO_PRICE, PASS, TAKE, WAIT, change
 
 VIEW = np.dtype(
     [
         ("cards", np.uint64, MAX_PLAYERS),
+        ("seen", np.uint64),  # all cards turned up so far
         ("chips", np.int16, MAX_PLAYERS),  # -1 where unknown
         ("card_score", np.int16, MAX_PLAYERS),
-        ("dearest", np.int16, MAX_PLAYERS),  # these four: recall only, else 0
-        ("cheapest", np.int16, MAX_PLAYERS),
-        ("takes", np.int16, MAX_PLAYERS),
+        ("dearest", np.int16, MAX_PLAYERS),  # recall only, -NO_PRICE where there is none
+        ("cheapest", np.int16, MAX_PLAYERS),  # recall only, NO_PRICE where there is none
+        ("takes", np.int16, MAX_PLAYERS),  # recall only, as the next
         ("refusals", np.int16, MAX_PLAYERS),
         ("resigned", np.int8, MAX_PLAYERS),
         ("pot", np.int16),
@@ -134,8 +135,8 @@ def _clear(view: np.record) -> None:
         view.card_score[i] = 0
         view.resigned[i] = 0
         view.chips[i] = 0
-        view.dearest[i] = 0
-        view.cheapest[i] = 0
+        view.dearest[i] = -NO_PRICE
+        view.cheapest[i] = NO_PRICE
         view.takes[i] = 0
         view.refusals[i] = 0
 
@@ -151,6 +152,7 @@ def see(state: np.record, seat: int, recall: bool, view: np.record) -> None:
     view.num_players = players
     view.recall = recall
     view.seat = seat
+    view.seen = state.seen
     for i in range(players):
         at = seat + i
         at = at if at < players else at - players
@@ -184,17 +186,6 @@ def default_action(view: np.record) -> int:
 
 
 @compiled
-def seen_cards(view: np.record) -> np.uint64:
-    """The set of cards turned up so far, the middle card included."""
-    seen = np.uint64(0)
-    for i in range(view.num_players):
-        seen |= view.cards[i]
-    if view.card > 0:
-        seen |= _ONE << np.uint64(view.card)
-    return seen
-
-
-@compiled
 def encode(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
     """Write the observation of `view` as counts to `out[at:at + D]` (uint8), by `TABLE_LAYOUT` or `RECALL_LAYOUT`."""
     players = i64(view.num_players)
@@ -203,7 +194,7 @@ def encode(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
     shift = np.uint64(LOWEST)
     for i in range(MAX_PLAYERS):
         write_bits(out, at + _CARDS + i * MAX_CARDS, view.cards[i] >> shift)
-    seen = seen_cards(view)
+    seen = view.seen
     write_bits(out, at + _SEEN, seen >> shift)
     write_bits(out, at + _CARD, (_ONE << np.uint64(card)) >> shift)
     write_bits(out, at + _POT_AT_LEAST, (_ONE << np.uint64(min(pot, _THERMOMETER))) - _ONE)
@@ -222,7 +213,7 @@ def encode(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
     put(out, at + _TAKER_GOES_ON, view.taker_goes_on)
     put(out, at + _OPEN_CHIPS, view.open_chips)
     if view.turn >= 0:
-        put(out, at + _TO_ACT + view.turn, 1)
+        put(out, at + _TO_ACT + i64(view.turn), 1)
     for i in range(players):
         chips = i64(view.chips[i])
         put(out, at + _HAS_LEFT + i, view.resigned[i] != 0)
@@ -238,10 +229,9 @@ def encode(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
             put(out, at + _BROKE + i, view.chips[i] == 0)
             put(out, at + _TAKES + i, view.takes[i])
             put(out, at + _REFUSALS + i, min(i64(view.refusals[i]), 255))
-            if view.takes[i] > 0:
-                put(out, at + _DEAREST + i, max(i64(view.dearest[i]) - _PRICE_FLOOR, 0))
-            if view.refusals[i] > 0:
-                put(out, at + _CHEAPEST + i, max(i64(view.cheapest[i]) - _PRICE_FLOOR, 0))
+            put(out, at + _DEAREST + i, max(i64(view.dearest[i]) - _PRICE_FLOOR, 0))
+            none = 1 if view.cheapest[i] == NO_PRICE else 0
+            put(out, at + _CHEAPEST + i, max(i64(view.cheapest[i]) - _PRICE_FLOOR, 0) * (1 - none))
 
 
 @compiled
@@ -300,7 +290,8 @@ def imagine(view: np.record, key: np.uint64, state: np.record) -> None:
                 walls -= 1
                 break
             state.chips[at] += 1
-    seen = seen_cards(view)
+    seen = view.seen
+    state.seen = seen
     num_seen = 0
     for card in range(view.lowest, view.highest + 1):
         if (seen >> np.uint64(card)) & _ONE != 0 and card != view.card:

@@ -30,7 +30,7 @@ WHOLE_LAYOUT = Layout(
         feature("rows", (MAX_ROWS, MAX_ROW_SIZE), MAX_CARDS, "cards of each row, 0 for an empty place"),
         feature("bulls", (MAX_PLAYERS,), 171, "the seat's bulls of this hand"),
         feature("totals", (MAX_PLAYERS,), 255, "bulls of finished hands, at most 255"),
-        feature("played", (MAX_HAND, MAX_PLAYERS), MAX_CARDS, "the cards shown in this hand, by trick and seat"),
+        feature("played", (MAX_PLAYERS, MAX_HAND), MAX_CARDS, "the cards each seat has shown in this hand, by trick"),
         feature("to_act", (MAX_PLAYERS,), 1, "the seat to act"),
         feature("choosing_row", (1,), 1, "it has to choose a row"),
         feature("left", (MAX_PLAYERS,), MAX_PLAYERS, "the order in which the players have left, 0 while in the game"),
@@ -100,7 +100,6 @@ def _flags(words: Any) -> npt.NDArray[np.uint64]:
 
 def whole(state: Any) -> dict[str, Any]:
     """The whole truth about a table as counts, by the features of `WHOLE_LAYOUT`."""
-    shown = int(state.trick) + (state.phase == CHOOSE_ROW)
     return {
         "hands": _flags(state.hand),
         "chosen": state.chosen,
@@ -109,7 +108,7 @@ def whole(state: Any) -> dict[str, Any]:
         "rows": np.where(np.arange(MAX_ROW_SIZE) < state.row_length[:, None], state.rows, 0),
         "bulls": state.bulls,
         "totals": np.minimum(state.totals, 255),
-        "played": np.where(np.arange(MAX_HAND)[:, None] < shown, state.played, 0),
+        "played": state.played,
         "to_act": np.arange(MAX_PLAYERS) == state.turn,
         "choosing_row": state.phase == CHOOSE_ROW,
         "left": state.resigned,
@@ -191,24 +190,24 @@ def _shown_now(before: Any, after: Any) -> bool:
 
 
 def _shown(state: Any, trick: int) -> dict[str, int]:
-    cards = {f"player_{seat}": int(state.played[trick, seat]) for seat in range(int(state.num_players))}
+    cards = {f"player_{seat}": int(state.played[seat, trick]) for seat in range(int(state.num_players))}
     return {name: card for name, card in cards.items() if card > 0}
 
 
 def _placed(before: Any, after: Any) -> list[dict[str, Any]]:
     """Where the cards of the trick just finished went, in the order of placing."""
     trick = int(before.trick)
-    seats = [seat for seat in range(int(after.num_players)) if after.played[trick, seat] > 0]
+    seats = [seat for seat in range(int(after.num_players)) if after.played[seat, trick] > 0]
     seats = [seat for seat in seats if after.resigned[seat] == 0]
     return [
         {
             "event": "place",
             "agent": f"player_{seat}",
-            "card": int(after.played[trick, seat]),
+            "card": int(after.played[seat, trick]),
             "row": int(after.last_row[seat]),
             "bulls": int(after.last_bulls[seat]),
         }
-        for seat in sorted(seats, key=lambda seat: int(after.played[trick, seat]))
+        for seat in sorted(seats, key=lambda seat: int(after.played[seat, trick]))
     ]
 
 

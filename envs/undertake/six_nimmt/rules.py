@@ -36,6 +36,7 @@ WAIT = TAKE_ROW + MAX_ROWS
 NUM_ACTIONS = WAIT + 1
 
 CHOOSE_CARD, CHOOSE_ROW = 0, 1
+NO_ROW = 255
 
 STATE = np.dtype(
     [
@@ -51,9 +52,9 @@ STATE = np.dtype(
         ("resigned", np.int8, MAX_PLAYERS),  # 0, or the order of leaving from 1
         ("rows", np.uint8, (MAX_ROWS, MAX_ROW_SIZE)),  # 0 for an empty place
         ("row_length", np.int8, MAX_ROWS),
-        ("row_end", np.uint8, MAX_ROWS),  # the last card
+        ("row_end", np.uint8, MAX_ROWS),  # the last card; NO_ROW where there is no row
         ("row_bulls", np.uint8, MAX_ROWS),
-        ("played", np.uint8, (MAX_HAND, MAX_PLAYERS)),  # card shown in each trick of this hand by each seat, 0 for none
+        ("played", np.uint8, (MAX_PLAYERS, MAX_HAND)),  # cards each seat has shown in this hand, by trick, 0 for none
         ("last", np.uint8, MAX_PLAYERS),  # of the cards each seat has shown in this hand the last, 0 for none
         ("lowest", np.uint8, MAX_PLAYERS),
         ("highest", np.uint8, MAX_PLAYERS),
@@ -129,9 +130,9 @@ def deal_hand(state: np.record) -> None:
         state.seen[word] = 0
         state.taken[word] = 0
         state.withdrawn[word] = 0
-    for trick in range(MAX_HAND):
-        for seat in range(MAX_PLAYERS):
-            state.played[trick, seat] = 0
+    for seat in range(MAX_PLAYERS):
+        for trick in range(MAX_HAND):
+            state.played[seat, trick] = 0
     for seat in range(state.num_players):
         state.hand[seat, 0] = 0
         state.hand[seat, 1] = 0
@@ -153,6 +154,8 @@ def deal_hand(state: np.record) -> None:
         _start_row(state, row, i64(state.deck[position]))
         state.seen[card >> _SIX] |= _ONE << (card & _LOW)
         position += 1
+    for row in range(state.num_rows, MAX_ROWS):
+        state.row_end[row] = NO_ROW
     state.undealt[0] &= ~state.seen[0]
     state.undealt[1] &= ~state.seen[1]
     state.trick = 0
@@ -304,7 +307,7 @@ def _show_all(state: np.record) -> None:
     """All have chosen: the cards are shown."""
     for seat in range(state.num_players):
         card = state.chosen[seat]
-        state.played[state.trick, seat] = card
+        state.played[seat, state.trick] = card
         if card > 0:
             state.last[seat] = card
             state.lowest[seat] = card if state.lowest[seat] == 0 else min(card, state.lowest[seat])

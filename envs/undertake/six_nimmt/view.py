@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from undertake.core.bits import copy_field, lowest_bit, popcount, put, put_field, write_bits
+from undertake.core.bits import copy_field, copy_row, lowest_bit, popcount, put, put_field, put_row, write_bits
 from undertake.core.compile import compiled, i64
 from undertake.core.layout import Layout, feature
 from undertake.six_nimmt.rules import (
@@ -44,10 +44,10 @@ VIEW = np.dtype(
         ("row_end", np.uint8, MAX_ROWS),
         ("row_bulls", np.uint8, MAX_ROWS),
         # The rows once more, by their last cards and the lowest first, behind a place 0 for cards below all rows:
-        ("sorted_end", np.int16, MAX_ROWS + 1),
-        ("sorted_length", np.int16, MAX_ROWS + 1),
-        ("sorted_bulls", np.int16, MAX_ROWS + 1),
-        ("played", np.uint8, (MAX_HAND, MAX_PLAYERS)),  # recall only: as in the state, by seats at the table
+        ("sorted_end", np.uint8, MAX_ROWS + 1),
+        ("sorted_length", np.uint8, MAX_ROWS + 1),
+        ("sorted_bulls", np.uint8, MAX_ROWS + 1),
+        ("played", np.uint8, (MAX_PLAYERS, MAX_HAND)),  # recall only: cards shown in this hand, by trick
         ("last", np.uint8, MAX_PLAYERS),  # recall only, as the next two: of the cards shown the last, 0 for none
         ("lowest", np.uint8, MAX_PLAYERS),
         ("highest", np.uint8, MAX_PLAYERS),
@@ -117,7 +117,7 @@ RECALL_LAYOUT = Layout(
         feature("last", (MAX_PLAYERS,), MAX_CARDS, "the card each seat showed last in this hand"),
         feature("lowest", (MAX_PLAYERS,), MAX_CARDS, "the lowest card each seat has shown in this hand"),
         feature("highest", (MAX_PLAYERS,), MAX_CARDS, "the highest card each seat has shown in this hand"),
-        feature("played", (MAX_HAND, MAX_PLAYERS), MAX_CARDS, "the cards shown, by trick and seat"),
+        feature("played", (MAX_PLAYERS, MAX_HAND), MAX_CARDS, "the cards each seat has shown in this hand, by trick"),
     )
 )
 
@@ -152,7 +152,7 @@ _HIGHEST = RECALL_LAYOUT.start("highest")
 _PLAYED = RECALL_LAYOUT.start("played")
 _RECALL_SIZE = RECALL_LAYOUT.size
 _CHUNK = 64
-NO_ROW = 1000  # an end above all cards
+_ZEROED, _ZEROED_TABLE = (_RECALL_SIZE - _ROW_CARDS) // _CHUNK, (_TABLE_SIZE - _ROW_CARDS) // _CHUNK
 
 
 @compiled
@@ -165,17 +165,16 @@ def _see_rows(state: np.record, view: np.record) -> None:
     view.sorted_end[0] = 0
     view.sorted_length[0] = 0
     view.sorted_bulls[0] = 0
-    for row in range(state.num_rows):
-        length = i64(state.row_length[row])
-        end = i64(state.row_end[row])
+    for row in range(MAX_ROWS):
+        end = state.row_end[row]
         place = 1
-        for other in range(state.num_rows):
+        for other in range(row):
+            place += 1 if state.row_end[other] <= end else 0
+        for other in range(row + 1, MAX_ROWS):
             place += 1 if state.row_end[other] < end else 0
         view.sorted_end[place] = end
-        view.sorted_length[place] = length
+        view.sorted_length[place] = state.row_length[row]
         view.sorted_bulls[place] = state.row_bulls[row]
-    for place in range(i64(state.num_rows) + 1, MAX_ROWS + 1):
-        view.sorted_end[place] = NO_ROW
 
 
 @compiled
@@ -191,6 +190,7 @@ def _see_seat(state: np.record, at: int, recall: bool, view: np.record, i: int) 
     if state.resigned[at] != 0:
         view.hand_count[i] = popcount(state.hand[at, 0]) + popcount(state.hand[at, 1])
     if recall:
+        copy_row(view.played, i, state.played, at)
         view.last[i] = state.last[at]
         view.lowest[i] = state.lowest[at]
         view.highest[i] = state.highest[at]
@@ -223,9 +223,7 @@ def see(state: np.record, seat: int, recall: bool, view: np.record) -> None:
         _see_seat(state, at if at < players else at - players, recall, view, i)
         _hide(view, view.shown[i])
     tricks = i64(state.trick) + (1 if state.phase == CHOOSE_ROW else 0)
-    if recall:
-        copy_field(view.played, state.played)
-    else:
+    if not recall:
         for row in range(MAX_ROWS):
             for i in range(MAX_ROW_SIZE):
                 _hide(view, view.rows[row, i])
@@ -345,16 +343,14 @@ def encode(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
     write_bits(out, at + _HAND + 64, view.hand[1])
     write_bits(out, at + _UNSEEN, view.unseen[0])
     write_bits(out, at + _UNSEEN + 64, view.unseen[1])
-    start = _ROW_CARDS
-    while start + _CHUNK < size:
-        write_bits(out, at + start, np.uint64(0))
-        start += _CHUNK
+    for i in range(_ZEROED if view.recall else _ZEROED_TABLE):
+        write_bits(out, at + _ROW_CARDS + i * _CHUNK, np.uint64(0))
     write_bits(out, at + size - _CHUNK, np.uint64(0))
     _encode_rows(view, out, at)
     _encode_hand(view, out, at)
     if view.phase == CHOOSE_ROW and view.turn >= 0:
         put(out, at + _CHOOSING_ROW, 1)
-        put(out, at + _CHOOSER + view.turn, 1)
+        put(out, at + _CHOOSER + i64(view.turn), 1)
     put(out, at + _PLAYERS + players - 2, 1)
     put(out, at + _TRICKS_LEFT, view.hand_size - view.trick)
     put(out, at + _NUM_CARDS, view.num_cards)
@@ -374,8 +370,4 @@ def encode(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
             put(out, at + _LAST + i, view.last[i])
             put(out, at + _LOWEST + i, view.lowest[i])
             put(out, at + _HIGHEST + i, view.highest[i])
-        for trick in range(view.tricks_shown):
-            for i in range(players):
-                seat = i64(view.seat) + i
-                card = view.played[trick, seat if seat < players else seat - players]
-                put(out, at + _PLAYED + trick * MAX_PLAYERS + i, card)
+            put_row(out, at + _PLAYED + i * MAX_HAND, view.played, i)

@@ -7,7 +7,16 @@ import numpy as np
 from undertake.core.bits import nth_bit, popcount
 from undertake.core.compile import compiled, i64
 from undertake.core.rng import below, draw
-from undertake.six_nimmt.rules import BULLS, CHOOSE_ROW, MAX_HAND, MAX_PLAYERS, MAX_ROW_SIZE, all_cards
+from undertake.six_nimmt.rules import (
+    BULLS,
+    CHOOSE_ROW,
+    MAX_HAND,
+    MAX_PLAYERS,
+    MAX_ROW_SIZE,
+    MAX_ROWS,
+    NO_ROW,
+    all_cards,
+)
 
 _ONE = np.uint64(1)
 _SIX = np.uint64(6)
@@ -52,6 +61,8 @@ def _copy_public(view: np.record, state: np.record) -> None:
     state.hand_number = view.hand_number
     state.turn = -1 if view.turn < 0 else _seat_of(view, view.turn)
     state.num_left = 0
+    for row in range(view.num_rows, MAX_ROWS):
+        state.row_end[row] = NO_ROW
     for row in range(view.num_rows):
         state.row_length[row] = view.row_length[row]
         state.row_end[row] = view.row_end[row]
@@ -93,9 +104,8 @@ def _on_table(view: np.record, word: int) -> np.uint64:
 def _known_in_hand(view: np.record, i: int) -> int:
     """How many cards of a leaver's hand all have seen."""
     known = 0
-    at = _seat_of(view, i)
     for trick in range(view.tricks_shown):
-        card = i64(view.played[trick, at])
+        card = i64(view.played[i, trick])
         if card > 0:
             bit = np.uint64(card - 1)
             if (view.withdrawn[bit >> _SIX] >> (bit & _LOW)) & _ONE != 0:
@@ -203,7 +213,7 @@ def _imagine_past(view: np.record, state: np.record) -> None:
     if view.phase == CHOOSE_ROW:
         for i in range(view.num_players):
             card = i64(view.shown[i])
-            state.played[view.trick, _seat_of(view, i)] = card
+            state.played[_seat_of(view, i), view.trick] = card
             if card > 0:
                 bit = np.uint64(card - 1)
                 if (bit >> _SIX) == 0:
@@ -223,7 +233,7 @@ def _imagine_past(view: np.record, state: np.record) -> None:
                     low &= ~(_ONE << (bit & _LOW))
                 else:
                     high &= ~(_ONE << (bit & _LOW))
-            state.played[trick, _seat_of(view, i)] = card
+            state.played[_seat_of(view, i), trick] = card
 
 
 @compiled
@@ -246,8 +256,8 @@ def _remember_past(view: np.record, state: np.record) -> None:
     for trick in range(view.tricks_shown):
         for i in range(view.num_players):
             at = _seat_of(view, i)
-            card = i64(view.played[trick, at])
-            state.played[trick, at] = card
+            card = i64(view.played[i, trick])
+            state.played[at, trick] = card
             if i > 0 and card > 0:
                 bit = np.uint64(card - 1)
                 if (view.withdrawn[bit >> _SIX] >> (bit & _LOW)) & _ONE != 0:
@@ -260,7 +270,7 @@ def _sum_up_past(view: np.record, state: np.record) -> None:
     for at in range(view.num_players):
         last, lowest, highest = 0, 0, 0
         for trick in range(view.tricks_shown):
-            card = i64(state.played[trick, at])
+            card = i64(state.played[at, trick])
             if card > 0:
                 last = card
                 lowest = card if lowest == 0 else min(lowest, card)
@@ -280,9 +290,9 @@ def imagine(view: np.record, key: np.uint64, state: np.record) -> None:
     """
     state.rng = key
     _copy_public(view, state)
-    for trick in range(MAX_HAND):
-        for seat in range(MAX_PLAYERS):
-            state.played[trick, seat] = 0
+    for seat in range(MAX_PLAYERS):
+        for trick in range(MAX_HAND):
+            state.played[seat, trick] = 0
     num_taken = 0 if view.recall else _num_taken(view)
     for _ in range(_TRIES):
         _deal_unseen(view, state, num_taken)
