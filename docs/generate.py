@@ -57,7 +57,7 @@ def speed_table(report: Mapping[str, Any]) -> str:
     rows += ["", "| a CPU-second, one core | |", "| --- | --- |"]
     for game, title in titles.items():
         steps = rate("aec", game=game)
-        rows.append(f"| {title}: `env()`, loop of `last()`, random legal choice, `step()` | {steps:,.0f} steps |")
+        rows.append(f"| {title} `env()`: `last()`, a random legal choice, `step()` | {steps:,.0f} steps |")
     rows.append(f"| PettingZoo's own `connect_four_v3.env()`, the same loop | {other:,.0f} steps |")
     for game, title in titles.items():
         bots = {"no_thanks": "four thresholds", "six_nimmt": "four closest_gap, one hand"}[game]
@@ -70,17 +70,22 @@ def speed_table(report: Mapping[str, Any]) -> str:
 def strength_table(report: Mapping[str, Any]) -> str:
     """The demo's policy in the field of each baseline."""
     rows = [
-        "| three seats played by | win share of the policy | its mean score | win share of one such bot among three of it |",
+        "| three seats played by | win share of the policy | its mean score | of one such bot among three of it |",
         "| --- | --- | --- | --- |",
     ]
-    for cell in report["cells"]:
+    for cell in report["strength"]["cells"]:
 
         def show(name: str, digits: int, cell: Mapping[str, Any] = cell) -> str:
             value = cell[name]
             return f"{value['mean']:.{digits}f} ({value['low']:.{digits}f} to {value['high']:.{digits}f})"
 
         rows.append(f"| {cell['field']} | {show('win_share', 3)} | {show('score', 1)} | {show('invasion', 3)} |")
-    rows += ["", report["note"]]
+    deals = report["strength"]["deals"]
+    rows += [
+        "",
+        f"{report['decisions']:,} decisions of training, seed {report['seed']}, {report['seconds']:.0f} seconds; "
+        f"{deals:,} test deals in each of the {report['players']} seats.",
+    ]
     return "\n".join(rows)
 
 

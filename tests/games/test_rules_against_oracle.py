@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+
 from games.against_oracle import NO_THANKS_VALUES, SIX_NIMMT_VALUES, fitting, option_sets, play_one
 
 GAMES = int(os.environ.get("ORACLE_GAMES", "500"))

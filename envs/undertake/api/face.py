@@ -160,9 +160,8 @@ class Face:
         self.possible_agents = [f"player_{seat}" for seat in range(players)]
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self._num_features, self._num_actions = layout.size, game.num_actions
-        self._scale = (
-            layout.scale.copy()
-        )  # writable, as a copy of this face has it: kernels are compiled for either kind
+        # Writable, as deep copies of it will be: kernels are compiled once more for read-only arrays.
+        self._scale = layout.scale.copy()
         self._kind, self._recall = REWARDS.index(reward), view == "recall"
         self._penalty = worst_return(options, self._kind)
         self._observation_space = spaces.Dict(

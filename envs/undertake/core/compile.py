@@ -64,7 +64,10 @@ def _prepare() -> Path | None:
     for root in (_root(), Path(tempfile.gettempdir()) / f"undertake-{user}"):
         folder = root / name
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if hasattr(os, "getuid") and root.stat().st_uid != os.getuid():
+                continue  # loading from a cache runs its code: take none that is somebody else's
+            folder.mkdir(exist_ok=True)
             probe = folder / f".probe-{os.getpid()}"
             probe.touch()
             probe.unlink()

@@ -103,7 +103,7 @@ def start(state: np.record, first_player: int) -> None:
     state.pot = 0
     state.drawn = 1
     state.card = state.deck[0]
-    state.seen = _ONE << np.uint64(state.card)
+    state.seen = _ONE << np.uint64(state.deck[0])
     state.num_left = 0
     for seat in range(MAX_PLAYERS):
         state.cards[seat] = 0
@@ -159,7 +159,7 @@ def play(state: np.record, action: int) -> None:
         state.turn = -1
         return
     state.card = state.deck[state.drawn]
-    state.seen |= _ONE << np.uint64(state.card)
+    state.seen |= _ONE << np.uint64(state.deck[state.drawn])
     state.drawn += 1
     if not state.taker_goes_on:
         state.turn = next_seat(state, seat)
