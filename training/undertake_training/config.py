@@ -1,0 +1,377 @@
+"""Everything a training run can be told: the defaults, the command line and the YAML files are these dataclasses.
+
+A YAML file holds only what differs from the defaults. What it holds is checked here, key by key and type by type, so
+that a slip of the pen is one clear line and not a run with the wrong settings.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+__all__ = [
+    "PPO",
+    "CardSlots",
+    "Config",
+    "ConfigError",
+    "Log",
+    "Measure",
+    "Network",
+    "Objective",
+    "Opponents",
+    "check",
+    "from_mapping",
+    "load",
+    "to_mapping",
+    "write",
+]
+
+Option = int | bool | str | None
+
+
+class ConfigError(ValueError):
+    """A setting that cannot be: an unknown key, a wrong type, a value out of its range."""
+
+
+@dataclass(frozen=True)
+class CardSlots:
+    """The hand's cards, each scored by one small network that all slots share; card c speaks for action c - 1."""
+
+    slices: tuple[str, ...] = ()
+    """Names of the observation's slices that describe the slots; the first number of a slot is its card's, 0 if it is
+    empty. None: no slots, the trunk scores all actions."""
+    slots: int = 10
+    """Number of slots; it divides the length of every slice."""
+    actions: int = 104
+    """Actions 0 .. actions - 1 play the cards 1 .. actions; the others (rows, wait) come from the trunk."""
+    hidden: int = 64
+    """Width of the shared network's layers."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """Shape of the policy and value network."""
+
+    hidden: tuple[int, ...] = (256, 128, 128)
+    """Widths of the trunk's layers."""
+    card_slots: CardSlots = field(default_factory=CardSlots)
+    """Scoring of the hand's cards, for games whose actions are cards."""
+
+
+@dataclass(frozen=True)
+class PPO:
+    """Proximal policy optimisation (Schulman et al. 2017) with generalised advantage estimation, undiscounted."""
+
+    learning_rate: float = 1e-3
+    """Adam's step size at the start; falls linearly to `learning_rate_end`."""
+    learning_rate_end: float = 1e-4
+    """Adam's step size at the end of the budget."""
+    epochs: int = 2
+    """Passes over the decisions of a rollout."""
+    minibatch: int = 4096
+    """Decisions a gradient step, about: a rollout is cut into equal parts of this size."""
+    clip: float = 0.1
+    """Bound on the change of a decision's probability ratio."""
+    entropy: float = 0.05
+    """Weight of the entropy bonus at the start; falls linearly to `entropy_end`."""
+    entropy_end: float = 0.01
+    """Weight of the entropy bonus at the end of the budget."""
+    gae_lambda: float = 0.95
+    """Lambda of the advantage estimate: 1 trusts outcomes alone, 0 the value network alone."""
+    value_weight: float = 0.5
+    """Weight of the value loss."""
+    max_gradient: float = 0.5
+    """Gradients are scaled down to at most this norm."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is maximised: the margin (mean of the others' final scores - own), later blended with the final ranking."""
+
+    margin_scale: float = 20.0
+    """Score points that count as one unit of margin."""
+    result: Literal["win", "rank"] = "win"
+    """The final ranking's reward: win share - 1/n, or the rank reward between -1 and 1."""
+    blend_from: float = 0.5
+    """Share of the budget after which the result begins to count."""
+    blend_to: float = 0.75
+    """Share of the budget after which its weight no longer grows."""
+    result_weight: float = 0.5
+    """Final weight of the result's advantage; the margin's is one less this."""
+
+
+@dataclass(frozen=True)
+class Opponents:
+    """Scripted bots at the training tables. Self-play alone does not learn to beat those who play badly."""
+
+    bots: tuple[str, ...] = ()
+    """Names of the game's bots, drawn evenly; none: pure self-play."""
+    tables: float = 0.5
+    """Share of the games in which bots sit in 1 to n - 1 of the n seats, each number as often."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Matches on the dev deals while training, for the learning curve, and on the test deals at its end."""
+
+    fields: tuple[str, ...] = ()
+    """Policies that fill the other seats, each in its turn; none: all of the game's bots."""
+    every: int = 0
+    """Decisions between two measurements on dev deals; 0: never."""
+    deals: int = 128
+    """Dev deals a measurement; the policy takes every seat of each."""
+    test_deals: int = 4096
+    """Test deals of the measurement that `--evaluate` asks for; at least 2, as for `deals`."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """Where and how often a run writes."""
+
+    runs: str = "runs"
+    """Folder that holds the runs."""
+    tensorboard: bool = True
+    """Whether to write TensorBoard files beside log.jsonl."""
+    checkpoint_every: int = 1_000_000
+    """Decisions between two checkpoints; the last state is always saved."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """A training run: masked PPO in self-play, one network in all seats."""
+
+    game: str = "no_thanks"
+    """Name of the game."""
+    num_players: int = 4
+    """Seats at every table."""
+    view: str = "recall"
+    """What the seats see: "table" (what lies in sight) or "recall" (the public past as well)."""
+    options: dict[str, Option] = field(default_factory=dict)
+    """Options of the game that differ from its defaults, e.g. length hand."""
+    name: str = ""
+    """Name of the run and of its folder; game, players and seed if not given."""
+    seed: int = 0
+    """Seed of deals, network and play: the same seed and threads give the same run."""
+    decisions: int = 4_000_000
+    """Budget: decisions played by all seats together."""
+    tables: int = 1024
+    """Tables that are played side by side."""
+    steps: int = 64
+    """Decisions a table and rollout; tables x steps decisions make one update."""
+    threads: int = 2
+    """CPU threads of torch."""
+    greedy: bool = False
+    """How the trained policy plays: its likeliest action each time, or drawn from its probabilities."""
+    network: Network = field(default_factory=Network)
+    ppo: PPO = field(default_factory=PPO)
+    objective: Objective = field(default_factory=Objective)
+    opponents: Opponents = field(default_factory=Opponents)
+    measure: Measure = field(default_factory=Measure)
+    log: Log = field(default_factory=Log)
+
+    @property
+    def run_name(self) -> str:
+        """Name of the run's folder."""
+        return self.name or f"{self.game}-{self.num_players}p-seed{self.seed}"
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder."""
+        return Path(self.log.runs) / self.run_name
+
+
+def load(path: str | Path) -> Config:
+    """Read a YAML file that holds what differs from the defaults.
+
+    Raises:
+        ConfigError: the file cannot be read or is no YAML mapping, or a key or value in it is not allowed.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"config {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"config {path}: this is no text file") from None
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"config {path}: no valid YAML: {' '.join(str(error).split())}") from None
+    if data is None:
+        data = {}
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"config {path}: a mapping of settings is wanted, not {_kind(data)}")
+    try:
+        return from_mapping(data)
+    except ConfigError as error:
+        raise ConfigError(f"config {path}: {error}") from None
+
+
+def from_mapping(data: Mapping[str, Any]) -> Config:
+    """Build a config from plain nested data, as YAML and JSON give it.
+
+    Raises:
+        ConfigError: an unknown key (the nearest known one is named), a wrong type or a value out of range.
+    """
+    config: Config = _build(Config, data, "")
+    check(config)
+    return config
+
+
+def to_mapping(config: Config) -> dict[str, Any]:
+    """The config as plain nested data; `from_mapping` gives it back."""
+    return typing.cast("dict[str, Any]", _plain(dataclasses.asdict(config)))
+
+
+def write(config: Config) -> str:
+    """YAML text of what differs from the defaults."""
+    differing = _difference(to_mapping(config), to_mapping(Config()))
+    return yaml.safe_dump(differing, sort_keys=False) if differing else "{}\n"
+
+
+def check(config: Config) -> None:
+    """Check the values that do not depend on a game.
+
+    Raises:
+        ConfigError: a value out of its range, with the range.
+    """
+    ppo, objective, network = config.ppo, config.objective, config.network
+    for name, value in (
+        ("decisions", config.decisions),
+        ("tables", config.tables),
+        ("steps", config.steps),
+        ("threads", config.threads),
+        ("ppo.epochs", ppo.epochs),
+        ("ppo.minibatch", ppo.minibatch),
+        ("log.checkpoint_every", config.log.checkpoint_every),
+        ("network.card_slots.slots", network.card_slots.slots),
+        ("network.card_slots.actions", network.card_slots.actions),
+        ("network.card_slots.hidden", network.card_slots.hidden),
+        *((f"network.hidden[{i}]", width) for i, width in enumerate(network.hidden)),
+    ):
+        if value < 1:
+            raise ConfigError(f"{name}: {value} is not allowed, at least 1")
+    for name, number, low, high in (
+        ("seed", config.seed, 0, 2**63 - 1),
+        ("measure.every", config.measure.every, 0, 2**63 - 1),
+        ("measure.deals", config.measure.deals, 2, 2**32),
+        ("measure.test_deals", config.measure.test_deals, 2, 2**32),
+        ("ppo.clip", ppo.clip, 0.0, 1.0),
+        ("ppo.gae_lambda", ppo.gae_lambda, 0.0, 1.0),
+        ("ppo.learning_rate", ppo.learning_rate, 0.0, 1.0),
+        ("ppo.learning_rate_end", ppo.learning_rate_end, 0.0, 1.0),
+        ("ppo.entropy", ppo.entropy, 0.0, 10.0),
+        ("ppo.entropy_end", ppo.entropy_end, 0.0, 10.0),
+        ("ppo.value_weight", ppo.value_weight, 0.0, 100.0),
+        ("ppo.max_gradient", ppo.max_gradient, 1e-9, 1e9),
+        ("objective.margin_scale", objective.margin_scale, 1e-9, 1e9),
+        ("objective.blend_from", objective.blend_from, 0.0, 1.0),
+        ("objective.blend_to", objective.blend_to, objective.blend_from, 1.0),
+        ("objective.result_weight", objective.result_weight, 0.0, 1.0),
+        ("opponents.tables", config.opponents.tables, 0.0, 1.0),
+    ):
+        if not low <= number <= high:
+            raise ConfigError(f"{name}: {number} is not allowed, {low} to {high}")
+    if not network.hidden:
+        raise ConfigError("network.hidden: at least one layer is wanted")
+    if config.name in (".", "..") or any(character in config.name for character in "/\\\0"):
+        raise ConfigError(f"name: {config.name!r} is not allowed: it names one folder")
+
+
+def _build(cls: Any, data: Mapping[str, Any], path: str) -> Any:
+    known = {f.name: f for f in dataclasses.fields(cls)}
+    hints = typing.get_type_hints(cls)
+    values: dict[str, Any] = {}
+    for key, value in data.items():
+        full = f"{path}{key}"
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, 1, 0.0)
+            inside = f" in {path[:-1]}" if path else ""
+            hint = f"did you mean {path}{near[0]}?" if near else "it has no settings"
+            raise ConfigError(f"unknown setting {key!r}{inside}: {hint}")
+        values[key] = _value(hints[key], value, full)
+    return cls(**values)
+
+
+def _value(hint: Any, value: Any, path: str) -> Any:
+    """Check one value against its type hint; ints pass as floats, lists as tuples."""
+    origin = typing.get_origin(hint)
+    if dataclasses.is_dataclass(hint):
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{path}: settings of its own are wanted, not {_kind(value)}")
+        return _build(hint, value, f"{path}.")
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise ConfigError(f"{path}: a list is wanted, not {_kind(value)}")
+        return tuple(_value(typing.get_args(hint)[0], item, f"{path}[{i}]") for i, item in enumerate(value))
+    if origin is dict:
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{path}: settings of its own are wanted, not {_kind(value)}")
+        return {str(key): _value(typing.get_args(hint)[1], item, f"{path}.{key}") for key, item in value.items()}
+    if origin is Literal:
+        allowed = typing.get_args(hint)
+        if value not in allowed:
+            near = difflib.get_close_matches(str(value), allowed, 1, 0.0)
+            names = ", ".join(allowed)
+            raise ConfigError(f"{path}: {value!r} is not allowed, one of {names}; did you mean {near[0]!r}?")
+        return value
+    if origin is types.UnionType:
+        if type(value) in typing.get_args(hint):
+            return value
+        raise ConfigError(f"{path}: a number, true, false, a text or nothing is wanted, not {_kind(value)}")
+    if hint is float and type(value) is int:
+        return float(value)
+    if type(value) is not hint:
+        wanted = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}[hint]
+        raise ConfigError(f"{path}: {wanted} is wanted, not {_kind(value)}{_exponent(hint, value)}")
+    return value
+
+
+def _exponent(hint: Any, value: Any) -> str:
+    """YAML reads 1e-3 as a text: it wants a point in a number with an exponent."""
+    if hint is not float or not isinstance(value, str):
+        return ""
+    try:
+        float(value)
+    except ValueError:
+        return ""
+    mantissa, letter, exponent = value.lower().partition("e")
+    return (
+        f" (YAML wants a point: {mantissa}.0{letter}{exponent})" if letter and "." not in mantissa else " (no quotes)"
+    )
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f"the text {value!r}"
+    if isinstance(value, int | float):
+        return f"the number {value}"
+    return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, Mapping) else repr(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def _difference(data: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
+    differing: dict[str, Any] = {}
+    for key, value in data.items():
+        if value == default.get(key):
+            continue
+        inner = default.get(key)
+        nested = isinstance(value, dict) and isinstance(inner, dict) and inner
+        differing[key] = _difference(value, inner) if nested and inner is not None else value
+    return differing

@@ -1,0 +1,223 @@
+"""The trainer: one network plays all seats of many tables and learns from what each seat earned. Read from the top.
+
+Letters: M decisions to learn from, K rewards kept apart (0 margin, 1 result), each with a value head of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType, TracebackType
+
+import torch
+from torch import Tensor, nn
+
+from undertake_training import checkpoint
+from undertake_training.config import Config
+from undertake_training.report import RunLog
+from undertake_training.run import Run, save
+
+__all__ = ["Interrupted", "TrainingError", "advance", "blend", "objective_weights", "train"]
+
+Metrics = dict[str, float]
+
+
+class TrainingError(RuntimeError):
+    """Training cannot go on: the loss is no number any more."""
+
+
+class Interrupted(Exception):  # noqa: N818
+    """Ctrl-C was pressed; the run has been saved, and where is the message."""
+
+
+def advance(run: Run) -> Metrics:
+    """One rollout and what is learned from it; returns the figures for the log.
+
+    Raises:
+        TrainingError: the loss is not finite; the weights are left as they were before the bad step.
+    """
+    config, rollout = run.config, run.rollout
+    begun = time.perf_counter()
+    games = rollout.collect(
+        run.batch,
+        run.network,
+        run.generator,
+        run.scripted,
+        margin_scale=config.objective.margin_scale,
+        result=config.objective.result,
+        gae_lambda=config.ppo.gae_lambda,
+    )
+    played = time.perf_counter()
+    metrics = learn(run)
+    rollout.carry()
+    run.decisions += config.steps * config.tables
+    ended = time.perf_counter()
+    run.seconds += ended - begun
+    metrics |= {
+        "decisions": run.decisions,
+        "seconds": run.seconds,
+        "decisions_per_second": config.steps * config.tables / (ended - begun),
+        "rollout_share": (played - begun) / (ended - begun),
+        "games": games.games,
+        "table_score": games.score / games.games if games.games else math.nan,
+        "winning_score": games.best_score / games.games if games.games else math.nan,
+    }
+    return metrics
+
+
+def learn(run: Run) -> Metrics:
+    """Several epochs of clipped policy gradient over the decisions of `run.rollout` that can be learned from."""
+    ppo, rollout, network = run.config.ppo, run.rollout, run.network
+    observation, action_mask, action, log_prob, value, advantage = (
+        buffer.flatten(0, 1)
+        for buffer in (
+            rollout.observation,
+            rollout.action_mask,
+            rollout.action,
+            rollout.log_prob,
+            rollout.value,
+            rollout.advantage,
+        )
+    )
+    rows = rollout.trainable.flatten().nonzero().squeeze(1)  # [M]
+    if len(rows) < 2:
+        return {}
+    target = advantage + value
+    weights = objective_weights(run.config, run.progress)
+    gain = torch.zeros(len(advantage))
+    gain[rows] = blend(advantage[rows], weights)
+    entropy_weight = ramp(ppo.entropy, ppo.entropy_end, run.progress)
+    for group in run.optimizer.param_groups:
+        group["lr"] = ramp(ppo.learning_rate, ppo.learning_rate_end, run.progress)
+
+    sums: Metrics = dict.fromkeys(("policy_loss", "value_loss", "entropy", "kl", "clipped"), 0.0)
+    parts = max(1, round(len(rows) / ppo.minibatch))
+    for _ in range(ppo.epochs):
+        shuffled = rows[torch.randperm(len(rows), generator=run.generator)]
+        for part in shuffled.tensor_split(parts):
+            log_probs, values = network(observation[part], action_mask[part])
+            change = log_probs.gather(1, action[part].unsqueeze(1)).squeeze(1) - log_prob[part]
+            ratio = change.exp()
+            bounded = ratio.clamp(1 - ppo.clip, 1 + ppo.clip)
+            policy_loss = -torch.minimum(ratio * gain[part], bounded * gain[part]).mean()
+            value_loss = (values - target[part]).square().sum(dim=1).mean() / 2
+            entropy = -(log_probs.exp() * log_probs).sum(dim=1).mean()
+            loss = policy_loss + ppo.value_weight * value_loss - entropy_weight * entropy
+            run.optimizer.zero_grad()
+            loss.backward()
+            norm = nn.utils.clip_grad_norm_(network.parameters(), ppo.max_gradient)
+            if not torch.isfinite(loss + norm):
+                what = f"the loss is {loss.item()}, its gradient's norm {norm.item()}"
+                raise TrainingError(f"{what}, after {run.decisions:,} decisions")
+            run.optimizer.step()
+            with torch.no_grad():
+                sums["policy_loss"] += policy_loss.item()
+                sums["value_loss"] += value_loss.item()
+                sums["entropy"] += entropy.item()
+                sums["kl"] += (ratio - 1 - change).mean().item()
+                sums["clipped"] += ((ratio - 1).abs() > ppo.clip).float().mean().item()
+    metrics = {name: total / (parts * ppo.epochs) for name, total in sums.items()}
+    spread = target[rows].var(dim=0)
+    explained = 1 - advantage[rows].var(dim=0) / spread.clamp_min(1e-12)
+    return metrics | {
+        "explained_margin": explained[0].item(),
+        "explained_result": explained[1].item(),
+        "result_weight": weights[1],
+        "learned_from": len(rows),
+    }
+
+
+def blend(advantage: Tensor, weights: tuple[float, float]) -> Tensor:
+    """One advantage `[M]` of mean 0 and deviation 1 from those of margin and result `[M, 2]`, each normalised first."""
+    normal = (advantage - advantage.mean(dim=0)) / (advantage.std(dim=0) + 1e-8)
+    mixed = normal @ torch.tensor(weights)
+    return mixed / (mixed.std() + 1e-8)
+
+
+def objective_weights(config: Config, progress: float) -> tuple[float, float]:
+    """Weights of margin and result after a share `progress` of the budget."""
+    objective = config.objective
+    span = objective.blend_to - objective.blend_from
+    share = (progress - objective.blend_from) / span if span > 0 else float(progress >= objective.blend_from)
+    result = objective.result_weight * min(1.0, max(0.0, share))
+    return 1.0 - result, result
+
+
+def ramp(first: float, last: float, progress: float) -> float:
+    """The value of a linear schedule after a share `progress` of the budget."""
+    return first + (last - first) * progress
+
+
+def train(run: Run, folder: Path, *, measure: Callable[[Run], dict[str, float]] | None = None) -> None:
+    """Go on with `run` until its budget is played; writes log, policy and state to `folder`.
+
+    Args:
+        run: a fresh or resumed run.
+        folder: the run's folder, which exists.
+        measure: called every `config.measure.every` decisions; its figures go to the log.
+
+    Raises:
+        Interrupted: Ctrl-C; the update under way was finished and everything saved.
+        TrainingError: the loss is no number any more; the last checkpoint is left as it is.
+    """
+    config = run.config
+    threads = torch.get_num_threads()
+    torch.set_num_threads(config.threads)
+    saved = measured = run.decisions
+    try:
+        with RunLog(folder, config, run.decisions) as log, Interrupt() as interrupt:
+            while run.decisions < config.decisions and not interrupt.asked:
+                try:
+                    metrics = advance(run)
+                except TrainingError as error:
+                    raise TrainingError(f"{error}; {_last_checkpoint(folder)}") from None
+                over = run.decisions >= config.decisions
+                if measure and config.measure.every and (over or _due(run, measured, config.measure.every)):
+                    metrics |= measure(run)
+                    measured = run.decisions
+                log.add(metrics)
+                if not over and _due(run, saved, config.log.checkpoint_every):
+                    save(run, folder)
+                    saved = run.decisions
+            save(run, folder)
+    finally:
+        torch.set_num_threads(threads)
+    if interrupt.asked and run.decisions < config.decisions:
+        raise Interrupted(
+            f"stopped after {run.decisions:,} of {config.decisions:,} decisions, saved in {folder}; "
+            f"go on with: undertake train --resume {folder}"
+        )
+
+
+def _due(run: Run, last: int, every: int) -> bool:
+    return run.decisions // every > last // every
+
+
+def _last_checkpoint(folder: Path) -> str:
+    if not (folder / checkpoint.POLICY).exists():
+        return "no checkpoint had been written yet"
+    return f"the last checkpoint in {folder} is as it was; a smaller ppo.learning_rate may help"
+
+
+class Interrupt:
+    """Turns the first Ctrl-C into a wish to stop, seen in `asked`; a second one stops at once."""
+
+    asked = False
+
+    def __enter__(self) -> Interrupt:
+        self._before = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _handle(self, _signal: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        os.write(sys.stderr.fileno(), b"\nstopping after this update; Ctrl-C again stops at once, without saving\n")
