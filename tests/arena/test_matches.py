@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from arena import user_policies as mine
@@ -181,15 +182,23 @@ def test_a_changed_policy_does_not_go_on_with_the_old_ones_games(
     assert seen.first == 0
 
 
+def is_worker(child: psutil.Process) -> bool:
+    """Whether a process is one of a pool's, and not ended already."""
+    try:
+        return "spawn_main" in str(child.cmdline())
+    except psutil.Error:
+        return False
+
+
 def test_interrupting_worker_processes_ends_them(tmp_path: Path) -> None:
-    before = set(multiprocessing.active_children())
+    before = set(psutil.Process().children())
     setting = make_setting("no_thanks", 2, deals=12 * BLOCK)
     lineup = [make_policy(HERE + "Drawing"), make_policy("random")]
     with pytest.raises(KeyboardInterrupt, match="2 of 12 blocks played"):
         play_lineups(setting, [lineup], processes=2, folder=tmp_path, progress=Stop(2 * BLOCK * 2))
-    for child in set(multiprocessing.active_children()) - before:
-        child.join(20)
-        assert not child.is_alive()
+    # multiprocessing's own join() will not do: a thread of the pool waits for the same children.
+    workers = [child for child in set(psutil.Process().children()) - before if is_worker(child)]
+    assert psutil.wait_procs(workers, timeout=20)[1] == []
     assert len(list(tmp_path.rglob("*.npz"))) == 2
 
 

@@ -161,7 +161,8 @@ def test_training_from_the_command_line_leaves_all_that_is_promised(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = tmp_path / "run.yaml"
-    measured = config.Measure(fields=("random", "threshold_3"), every=3 * UPDATE, deals=4, test_deals=8)
+    names = ("random", "threshold_3")
+    measured = config.Measure(fields=names, test_fields=names, every=3 * UPDATE, deals=4, test_deals=8)
     board = Log(runs=str(tmp_path / "runs"))
     settings.write_text(config.write(tiny(tmp_path, name="mine", measure=measured, log=board)))
     arguments = ("train", "--config", str(settings), "--evaluate", "--json")

@@ -123,7 +123,9 @@ class Measure:
     """Matches on the dev deals while training, for the learning curve, and on the test deals at its end."""
 
     fields: tuple[str, ...] = ()
-    """Policies that fill the other seats, each in its turn; none: all of the game's bots."""
+    """Policies that fill the other seats while training, each in its turn; none: all of the game's bots."""
+    test_fields: tuple[str, ...] = ()
+    """The same for the measurement that `--evaluate` asks for."""
     every: int = 0
     """Decisions between two measurements on dev deals; 0: never."""
     deals: int = 128

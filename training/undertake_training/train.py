@@ -97,7 +97,8 @@ def _train(given: list[str]) -> int:
 def _check_fields(asked: Arguments) -> None:
     """Find a slip of the pen in the fields' names before the training, not after it."""
     if asked.evaluate or asked.settings.measure.every:
-        for name in _fields(asked.settings):
+        measure = asked.settings.measure
+        for name in (*measure.fields, *measure.test_fields):
             arena.make_policy(name, asked.settings.game)
 
 
@@ -106,7 +107,7 @@ def in_fields(run: runs.Run) -> dict[str, float]:
     config = run.config
     policy = CheckpointPolicy(run.network, runs.card(run), config.run_name, greedy=config.greedy)
     shares = {}
-    for bot in _fields(config):
+    for bot in _fields(config, config.measure.fields):
         lineup = [policy, *[bot] * (config.num_players - 1)]
         deals, options = config.measure.deals, _options(config)
         match = arena.play(config.game, lineup, deals=deals, deal_set="dev", view=config.view, **options)
@@ -121,7 +122,7 @@ def measure(folder: Path, config: Config) -> arena.Report:
         return arena.evaluate(
             config.game,
             load_policy(folder),
-            _fields(config),
+            _fields(config, config.measure.test_fields),
             num_players=config.num_players,
             deals=config.measure.test_deals,
             deal_set="test",
@@ -131,8 +132,8 @@ def measure(folder: Path, config: Config) -> arena.Report:
         )
 
 
-def _fields(config: Config) -> list[str]:
-    return list(config.measure.fields or get_game(config.game).bots)
+def _fields(config: Config, names: tuple[str, ...]) -> list[str]:
+    return list(names or get_game(config.game).bots)
 
 
 def _options(config: Config) -> dict[str, Any]:

@@ -43,6 +43,7 @@ STATE = np.dtype(
         ("rng", np.uint64),
         ("hand", np.uint64, (MAX_PLAYERS, 2)),
         ("seen", np.uint64, 2),  # cards of this hand that all have seen: row starts and shown cards
+        ("in_rows", np.uint64, 2),
         ("taken", np.uint64, 2),  # cards taken in this hand
         ("undealt", np.uint64, 2),
         ("withdrawn", np.uint64, 2),  # shown cards that went back to the hands of leavers
@@ -128,6 +129,7 @@ def deal_hand(state: np.record) -> None:
     for word in range(2):
         state.undealt[word] = all_cards(state.num_cards, word)
         state.seen[word] = 0
+        state.in_rows[word] = 0
         state.taken[word] = 0
         state.withdrawn[word] = 0
     for seat in range(MAX_PLAYERS):
@@ -189,6 +191,8 @@ def next_to_choose(state: np.record, seat: int) -> int:
 @compiled
 def _start_row(state: np.record, row: int, card: int) -> None:
     """Let a row consist of one card."""
+    bit = np.uint64(card - 1)
+    state.in_rows[bit >> _SIX] |= _ONE << (bit & _LOW)
     state.rows[row, 0] = card
     for i in range(1, MAX_ROW_SIZE):
         state.rows[row, i] = 0
@@ -226,6 +230,7 @@ def _take_row(state: np.record, seat: int, row: int) -> None:
     for i in range(state.row_length[row]):
         bit = np.uint64(state.rows[row, i] - 1)
         state.taken[bit >> _SIX] |= _ONE << (bit & _LOW)
+        state.in_rows[bit >> _SIX] &= ~(_ONE << (bit & _LOW))
     state.bulls[seat] += bulls
     _start_row(state, row, i64(state.chosen[seat]))
     state.chosen[seat] = 0
@@ -257,6 +262,8 @@ def _place_all(state: np.record) -> None:
         if length == state.row_size:
             _take_row(state, seat, row)
         else:
+            bit = np.uint64(card - 1)
+            state.in_rows[bit >> _SIX] |= _ONE << (bit & _LOW)
             state.rows[row, length] = card
             state.row_length[row] = length + 1
             state.row_end[row] = card

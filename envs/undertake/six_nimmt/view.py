@@ -2,8 +2,8 @@
 
 Seats in a view are relative: 0 is the seat that looks, 1 the next clockwise. Two views exist. `"table"` holds what lies
 in sight; `"recall"` adds what a player with a perfect memory knows of this hand: the others' bulls, and every card
-that every seat has played. That other seats have chosen, which one decision at a time makes visible, is kept for
-`imagine` alone and is not part of the observation.
+that every seat has played. Which seats have chosen already is not part of the observation: it says nothing, and where
+all choose at once nobody has.
 """
 
 from __future__ import annotations
@@ -36,14 +36,13 @@ VIEW = np.dtype(
         ("bulls", np.int16, MAX_PLAYERS),  # of this hand, -1 where unknown
         ("totals", np.int16, MAX_PLAYERS),
         ("shown", np.uint8, MAX_PLAYERS),  # cards not yet placed: one's own, and all while a row is chosen
-        ("chosen", np.int8, MAX_PLAYERS),  # 1 where the seat has chosen a card
-        ("hand_count", np.int8, MAX_PLAYERS),
+        ("left_with", np.int8, MAX_PLAYERS),  # cards in the hand of a player that has left, else 0
         ("resigned", np.int8, MAX_PLAYERS),
         ("rows", np.uint8, (MAX_ROWS, MAX_ROW_SIZE)),
         ("row_length", np.int8, MAX_ROWS),
         ("row_end", np.uint8, MAX_ROWS),
         ("row_bulls", np.uint8, MAX_ROWS),
-        # The rows once more, by their last cards and the lowest first, behind a place 0 for cards below all rows:
+        # The rows once more, by their last cards and the lowest first, and zeros for "no row" behind them:
         ("sorted_end", np.uint8, MAX_ROWS + 1),
         ("sorted_length", np.uint8, MAX_ROWS + 1),
         ("sorted_bulls", np.uint8, MAX_ROWS + 1),
@@ -162,12 +161,12 @@ def _see_rows(state: np.record, view: np.record) -> None:
     copy_field(view.row_length, state.row_length)
     copy_field(view.row_end, state.row_end)
     copy_field(view.row_bulls, state.row_bulls)
-    view.sorted_end[0] = 0
-    view.sorted_length[0] = 0
-    view.sorted_bulls[0] = 0
+    view.sorted_end[MAX_ROWS] = 0
+    view.sorted_length[MAX_ROWS] = 0
+    view.sorted_bulls[MAX_ROWS] = 0
     for row in range(MAX_ROWS):
         end = state.row_end[row]
-        place = 1
+        place = 0
         for other in range(row):
             place += 1 if state.row_end[other] <= end else 0
         for other in range(row + 1, MAX_ROWS):
@@ -185,10 +184,9 @@ def _see_seat(state: np.record, at: int, recall: bool, view: np.record, i: int) 
     view.bulls[i] = state.bulls[at] if recall or i == 0 else -1
     view.resigned[i] = state.resigned[at]
     view.shown[i] = chosen if open_cards or i == 0 else 0
-    view.chosen[i] = 1 if chosen > 0 else 0
-    view.hand_count[i] = i64(state.hand_size) - state.trick - (1 if chosen > 0 else 0)
+    view.left_with[i] = 0
     if state.resigned[at] != 0:
-        view.hand_count[i] = popcount(state.hand[at, 0]) + popcount(state.hand[at, 1])
+        view.left_with[i] = popcount(state.hand[at, 0]) + popcount(state.hand[at, 1])
     if recall:
         copy_row(view.played, i, state.played, at)
         view.last[i] = state.last[at]
@@ -213,7 +211,7 @@ def see(state: np.record, seat: int, recall: bool, view: np.record) -> None:
     """Fill `view` with what `seat` may know of `state`."""
     players = i64(state.num_players)
     for word in range(2):
-        known = state.hand[seat, word] | (state.seen[word] if recall else np.uint64(0))
+        known = state.hand[seat, word] | (state.seen[word] if recall else state.in_rows[word])
         view.hand[word] = state.hand[seat, word]
         view.unseen[word] = all_cards(state.num_cards, word) & ~known
         view.withdrawn[word] = state.withdrawn[word] if recall else np.uint64(0)
@@ -223,10 +221,6 @@ def see(state: np.record, seat: int, recall: bool, view: np.record) -> None:
         _see_seat(state, at if at < players else at - players, recall, view, i)
         _hide(view, view.shown[i])
     tricks = i64(state.trick) + (1 if state.phase == CHOOSE_ROW else 0)
-    if not recall:
-        for row in range(MAX_ROWS):
-            for i in range(MAX_ROW_SIZE):
-                _hide(view, view.rows[row, i])
     turn = i64(state.turn) - seat
     view.turn = -1 if state.turn < 0 else (turn if turn >= 0 else turn + players)
     view.tricks_shown = tricks
@@ -260,7 +254,7 @@ def decides(view: np.record) -> bool:
         return False
     if view.phase == CHOOSE_ROW:
         return bool(view.turn == 0)
-    return bool(view.chosen[0] == 0 and view.resigned[0] == 0)
+    return bool(view.shown[0] == 0 and view.resigned[0] == 0)
 
 
 @compiled
@@ -292,10 +286,10 @@ def _encode_rows(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
     put_field(out, at + _ROW_CARDS, view.rows)
     put_field(out, at + _ROW_LENGTH, view.row_length)
     put_field(out, at + _ROW_BULLS, view.row_bulls)
-    for row in range(view.num_rows):
-        put(out, at + _SORTED_END + row, view.sorted_end[row + 1])
-        put(out, at + _SORTED_LENGTH + row, view.sorted_length[row + 1])
-        put(out, at + _SORTED_BULLS + row, view.sorted_bulls[row + 1])
+    for row in range(view.num_rows):  # byte by byte, as they were written: wider loads would have to wait for that
+        put(out, at + _SORTED_END + row, view.sorted_end[row])
+        put(out, at + _SORTED_LENGTH + row, view.sorted_length[row])
+        put(out, at + _SORTED_BULLS + row, view.sorted_bulls[row])
 
 
 @compiled
@@ -316,10 +310,11 @@ def _encode_hand(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
         word &= word - _ONE
         low = word if in_low else low
         high = high if in_low else word
-        place = 0
-        for row in range(1, MAX_ROWS + 1):
-            place += 1 if view.sorted_end[row] < card else 0
-        fits = 1 if place > 0 else 0
+        lower_ends = 0
+        for row in range(MAX_ROWS):
+            lower_ends += 1 if view.sorted_end[row] < card else 0
+        fits = 1 if lower_ends > 0 else 0
+        place = lower_ends - 1 if lower_ends > 0 else MAX_ROWS
         end = i64(view.sorted_end[place])
         lower = count_below(seen_low, seen_high, card)
         put(out, slot, card)
@@ -330,7 +325,7 @@ def _encode_hand(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
         put(out, slot + 5, (card - end) * fits)
         put(out, slot + 6, (lower - count_below(seen_low, seen_high, end + 1)) * fits)
         put(out, slot + 7, num_unseen - lower)
-        put(out, slot + 7 + place, 1 if place > 0 else num_unseen - lower)
+        put(out, slot + 7 + lower_ends, 1 if lower_ends > 0 else num_unseen - lower)
         slot += _HAND_FEATURES
 
 

@@ -83,14 +83,21 @@ def _copy_public(view: np.record, state: np.record) -> None:
 
 
 @compiled
-def _on_table(view: np.record, word: int) -> np.uint64:
-    """The cards in the rows, and the shown ones while a row is chosen."""
+def _in_rows(view: np.record, word: int) -> np.uint64:
+    """The cards in the rows."""
     cards = np.uint64(0)
     for row in range(view.num_rows):
         for i in range(view.row_length[row]):
             bit = np.uint64(view.rows[row, i] - 1)
             if (bit >> _SIX) == word:
                 cards |= _ONE << (bit & _LOW)
+    return cards
+
+
+@compiled
+def _on_table(view: np.record, word: int) -> np.uint64:
+    """The cards in the rows, and the shown ones while a row is chosen."""
+    cards = _in_rows(view, word)
     if view.phase == CHOOSE_ROW:
         for i in range(view.num_players):
             if view.shown[i] > 0:
@@ -120,8 +127,8 @@ def _num_taken(view: np.record) -> int:
     for i in range(view.num_players):
         if view.resigned[i] == 0:
             taken += view.trick
-        elif view.hand_count[i] > 0:  # who left in an earlier hand has no cards, who left in this one has some
-            taken += view.hand_size - view.hand_count[i]
+        elif view.left_with[i] > 0:  # who left in an earlier hand has no cards, who left in this one has some
+            taken += i64(view.hand_size) - view.left_with[i]
     for row in range(view.num_rows):
         taken -= view.row_length[row]
     return taken
@@ -135,7 +142,9 @@ def _deal_unseen(view: np.record, state: np.record, num_taken: int) -> None:
         at = _seat_of(view, i)
         state.hand[at, 0] = 0
         state.hand[at, 1] = 0
-        need = i64(view.hand_count[i]) + (1 if hidden_choices and view.chosen[i] != 0 else 0)
+        need = i64(view.left_with[i])
+        if view.resigned[i] == 0:
+            need = i64(view.hand_size) - view.trick - (0 if hidden_choices else 1)
         state.last_bulls[at] = need - (_known_in_hand(view, i) if view.recall else 0)
     for word in range(2):
         state.undealt[word] = 0
@@ -223,7 +232,7 @@ def _imagine_past(view: np.record, state: np.record) -> None:
     for i in range(view.num_players):
         tricks = i64(view.trick)
         if view.resigned[i] != 0:
-            tricks = i64(view.hand_size) - view.hand_count[i] if view.hand_count[i] > 0 else 0
+            tricks = i64(view.hand_size) - view.left_with[i] if view.left_with[i] > 0 else 0
         for trick in range(view.trick):
             card = 0
             if trick < tricks:
@@ -299,6 +308,7 @@ def imagine(view: np.record, key: np.uint64, state: np.record) -> None:
         if view.recall or _bulls_of(state.taken[0], state.taken[1]) >= view.bulls[0]:
             break
     for word in range(2):
+        state.in_rows[word] = _in_rows(view, word)
         state.withdrawn[word] = view.withdrawn[word]
     if view.recall:
         _remember_past(view, state)
@@ -309,8 +319,8 @@ def imagine(view: np.record, key: np.uint64, state: np.record) -> None:
     if view.phase == CHOOSE_ROW:
         return
     for i in range(1, view.num_players):
-        if view.chosen[i] != 0:
-            at = _seat_of(view, i)
+        at = _seat_of(view, i)
+        if view.resigned[i] == 0 and at < state.turn:  # the seats choose in their order
             low = state.hand[at, 0]
             high = state.hand[at, 1]
             card = _nth(low, high, below(draw(state), popcount(low) + popcount(high)))
