@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ GAMES: dict[str, dict[str, Any]] = {"no_thanks": {}, "six_nimmt": {"length": "ha
 def test_a_card_names_the_shipped_config(game: str) -> None:
     card = load_policy(ROOT / "checkpoints" / f"demo-{game}.safetensors").card
     shipped = config.load(ROOT / "configs" / "demo" / f"{game}.yaml")
-    assert (card["game"], card["players"], card["view"]) == (game, 4, "recall")
+    assert (card["game"], card["num_players"], card["view"]) == (game, 4, "recall")
     assert card["decisions"] >= shipped.decisions
     assert card["seed"] == shipped.seed
-    assert {"random"} <= {cell["field"] for cell in card["strength"]["cells"]}
+    strength = json.loads((ROOT / "checkpoints" / f"demo-{game}.json").read_text())["strength"]
+    assert (strength["game"], strength["set"]) == (game, "test")
+    assert "random" in strength["fields"]
 
 
 @pytest.mark.parametrize(("game", "field"), [("no_thanks", "milker_win"), ("six_nimmt", "random")])

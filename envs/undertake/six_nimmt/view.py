@@ -338,8 +338,11 @@ def encode(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
     write_bits(out, at + _HAND + 64, view.hand[1])
     write_bits(out, at + _UNSEEN, view.unseen[0])
     write_bits(out, at + _UNSEEN + 64, view.unseen[1])
-    for i in range(_ZEROED if view.recall else _ZEROED_TABLE):
+    for i in range(_ZEROED_TABLE):
         write_bits(out, at + _ROW_CARDS + i * _CHUNK, np.uint64(0))
+    if view.recall:
+        for i in range(_ZEROED_TABLE, _ZEROED):
+            write_bits(out, at + _ROW_CARDS + i * _CHUNK, np.uint64(0))
     write_bits(out, at + size - _CHUNK, np.uint64(0))
     _encode_rows(view, out, at)
     _encode_hand(view, out, at)
