@@ -46,6 +46,7 @@ VIEW = np.dtype(
         ("sorted_end", np.uint8, MAX_ROWS + 1),
         ("sorted_length", np.uint8, MAX_ROWS + 1),
         ("sorted_bulls", np.uint8, MAX_ROWS + 1),
+        ("sorted_unseen", np.uint8, MAX_ROWS + 1),  # unseen cards up to the end of the row
         ("played", np.uint8, (MAX_PLAYERS, MAX_HAND)),  # recall only: cards shown in this hand, by trick
         ("last", np.uint8, MAX_PLAYERS),  # recall only, as the next two: of the cards shown the last, 0 for none
         ("lowest", np.uint8, MAX_PLAYERS),
@@ -164,6 +165,7 @@ def _see_rows(state: np.record, view: np.record) -> None:
     view.sorted_end[MAX_ROWS] = 0
     view.sorted_length[MAX_ROWS] = 0
     view.sorted_bulls[MAX_ROWS] = 0
+    view.sorted_unseen[MAX_ROWS] = 0
     for row in range(MAX_ROWS):
         end = state.row_end[row]
         place = 0
@@ -220,6 +222,9 @@ def see(state: np.record, seat: int, recall: bool, view: np.record) -> None:
         at = seat + i
         _see_seat(state, at if at < players else at - players, recall, view, i)
         _hide(view, view.shown[i])
+    for place in range(MAX_ROWS):
+        end = min(i64(view.sorted_end[place]), MAX_CARDS)
+        view.sorted_unseen[place] = count_below(view.unseen[0], view.unseen[1], end + 1)
     tricks = i64(state.trick) + (1 if state.phase == CHOOSE_ROW else 0)
     turn = i64(state.turn) - seat
     view.turn = -1 if state.turn < 0 else (turn if turn >= 0 else turn + players)
@@ -300,13 +305,16 @@ def _encode_hand(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
     wrong half of the time, which costs more than all the rest.
     """
     slot = at + _HAND_CARDS
-    seen_low, seen_high = view.unseen[0], view.unseen[1]
-    num_unseen = popcount(seen_low) + popcount(seen_high)
+    unseen_low, unseen_high = view.unseen[0], view.unseen[1]
+    num_low = popcount(unseen_low)
+    num_unseen = num_low + popcount(unseen_high)
     low, high = view.hand[0], view.hand[1]
     for _ in range(popcount(low) + popcount(high)):
         in_low = low != 0
         word = low if in_low else high
         card = lowest_bit(word) + (1 if in_low else 65)
+        below_card = (word ^ (word - _ONE)) >> _ONE
+        lower = (0 if in_low else num_low) + popcount((unseen_low if in_low else unseen_high) & below_card)
         word &= word - _ONE
         low = word if in_low else low
         high = high if in_low else word
@@ -316,14 +324,13 @@ def _encode_hand(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
         fits = 1 if lower_ends > 0 else 0
         place = lower_ends - 1 if lower_ends > 0 else MAX_ROWS
         end = i64(view.sorted_end[place])
-        lower = count_below(seen_low, seen_high, card)
         put(out, slot, card)
         put(out, slot + 1, BULLS[card])
         put(out, slot + 2, 1 - fits)
         put(out, slot + 3, (i64(view.row_size) - view.sorted_length[place]) * fits)
         put(out, slot + 4, view.sorted_bulls[place])
         put(out, slot + 5, (card - end) * fits)
-        put(out, slot + 6, (lower - count_below(seen_low, seen_high, end + 1)) * fits)
+        put(out, slot + 6, (lower - view.sorted_unseen[place]) * fits)
         put(out, slot + 7, num_unseen - lower)
         put(out, slot + 7 + lower_ends, 1 if lower_ends > 0 else num_unseen - lower)
         slot += _HAND_FEATURES
