@@ -40,7 +40,7 @@ so far.
     card            264:297       264:297        33      1       the middle card, one-hot
     pot_at_least    297:321       297:321        24      1       chips on the card are at least 1, 2, ..., 24
     chips_at_least  321:345       321:345        24      1       own chips are at least 1, 2, ..., 24
-    card_number     345:346       345:346        1       35      number of the middle card, 0 when the game is over
+    card_number     345:346       345:346        1       35      number of the middle card, 0 where there is none
     pot             346:347       346:347        1       255     chips on the middle card
     cards_left      347:348       347:348        1       33      cards still to be turned up
     removed         348:349       348:349        1       33      cards set aside unseen

@@ -56,7 +56,7 @@ TABLE_LAYOUT = Layout(
         feature("card", (MAX_CARDS,), 1, "the middle card, one-hot"),
         feature("pot_at_least", (_THERMOMETER,), 1, "chips on the card are at least 1, 2, ..., 24"),
         feature("chips_at_least", (_THERMOMETER,), 1, "own chips are at least 1, 2, ..., 24"),
-        feature("card_number", (1,), HIGHEST, "number of the middle card, 0 when the game is over"),
+        feature("card_number", (1,), HIGHEST, "number of the middle card, 0 where there is none"),
         feature("pot", (1,), 255, "chips on the middle card"),
         feature("cards_left", (1,), MAX_CARDS, "cards still to be turned up"),
         feature("removed", (1,), MAX_CARDS, "cards set aside unseen"),
