@@ -5,12 +5,13 @@ Each function has a plain Python body, which serves without a compiler, and a co
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic, overload
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "put",
     "put_field",
     "put_row",
+    "put_word",
     "write_bits",
 ]
 
@@ -54,6 +56,12 @@ def nth_bit(word: np.uint64, n: int) -> int:
 def put(out: npt.NDArray[Any], index: int, value: Any) -> None:
     """`out[index] = value` where the index is known not to be negative: compiled code need not look at its sign."""
     out[index] = value
+
+
+def put_word(out: npt.NDArray[Any], index: int, word: np.uint64) -> None:
+    """Write the eight bytes of `word`, lowest first, to `out[index:index + 8]`."""
+    for i in range(8):
+        out[index + i] = (int(word) >> 8 * i) & 255
 
 
 def put_field(out: npt.NDArray[Any], index: int, field: npt.NDArray[Any]) -> None:
@@ -111,6 +119,26 @@ def _leading_zeros(_context: Any, word: Any) -> Any:
     return types.int64(types.uint64), codegen
 
 
+_EVERY_BYTE = 0x0101010101010101
+_TOP_OF_EVERY_BYTE = 0x8080808080808080
+_BIT_IN_BYTE: npt.NDArray[np.uint8] = np.array(
+    [[nth_bit(np.uint64(byte), n) if n < byte.bit_count() else 0 for byte in range(256)] for n in range(8)], np.uint8
+)
+
+
+@njit  # type: ignore[untyped-decorator]
+def _nth_bit(word: np.uint64, n: np.uint64) -> int:
+    """Broadword selection (Vigna, "Broadword implementation of rank/select queries", 2008): no loop, no branch."""
+    counts = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    counts = (counts & np.uint64(0x3333333333333333)) + ((counts >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    counts = (counts + (counts >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    below = counts * np.uint64(_EVERY_BYTE)  # byte by byte, the bits in it and in the bytes below
+    passed = ((n * np.uint64(_EVERY_BYTE)) | np.uint64(_TOP_OF_EVERY_BYTE)) - below
+    shift = np.uint64(_popcount(passed & np.uint64(_TOP_OF_EVERY_BYTE))) << np.uint64(3)
+    rest = n - (((below << np.uint64(8)) >> shift) & np.uint64(255))
+    return int(shift) + int(_BIT_IN_BYTE[rest & np.uint64(7), (word >> shift) & np.uint64(255)])
+
+
 @intrinsic  # type: ignore[untyped-decorator]
 def _write_bits(_context: Any, out: Any, offset: Any, word: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -119,6 +147,19 @@ def _write_bits(_context: Any, out: Any, offset: Any, word: Any) -> Any:
         flags = builder.bitcast(args[2], ir.VectorType(ir.IntType(1), 64))
         lanes = builder.zext(flags, ir.VectorType(ir.IntType(8), 64))
         store = builder.store(lanes, builder.bitcast(target, ir.VectorType(ir.IntType(8), 64).as_pointer()))
+        store.align = 1
+        return context.get_dummy_value()
+
+    return types.none(out, types.int64, types.uint64), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _put_word(_context: Any, out: Any, index: Any, word: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        target = builder.gep(builder.bitcast(data, ir.IntType(8).as_pointer()), [args[1]])
+        value = args[2] if sys.byteorder == "little" else builder.bswap(args[2])
+        store = builder.store(value, builder.bitcast(target, ir.IntType(64).as_pointer()))
         store.align = 1
         return context.get_dummy_value()
 
@@ -212,6 +253,13 @@ def _(out: Any, index: Any, field: Any) -> Any:
     return None
 
 
+@overload(put_word, strict=False)  # type: ignore[untyped-decorator]
+def _(out: Any, index: Any, word: Any) -> Any:
+    if isinstance(out, types.Array) and out.ndim == 1 and out.dtype.bitwidth == 8 and out.layout == "C":
+        return lambda out, index, word: _put_word(out, np.int64(index), np.uint64(word))
+    return None
+
+
 @overload(copy_field, strict=False)  # type: ignore[untyped-decorator]
 def _(target: Any, source: Any) -> Any:
     if isinstance(source, types.NestedArray) and target == source:
@@ -236,13 +284,7 @@ def _(word: Any) -> Any:
 
 @overload(nth_bit, strict=False)  # type: ignore[untyped-decorator]
 def _(word: Any, n: Any) -> Any:
-    def implementation(word: Any, n: Any) -> Any:
-        rest = np.uint64(word)
-        for _ in range(n):
-            rest &= rest - np.uint64(1)
-        return _lowest_bit(rest)
-
-    return implementation
+    return lambda word, n: np.int64(_nth_bit(np.uint64(word), np.uint64(n)))
 
 
 @overload(put, strict=False)  # type: ignore[untyped-decorator]

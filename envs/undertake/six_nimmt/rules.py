@@ -81,6 +81,7 @@ STATE = np.dtype(
 )
 """One table. All of it: two equal records go on equally."""
 
+_NONE = 255 << 4
 _ONE = np.uint64(1)
 _SIX = np.uint64(6)
 _LOW = np.uint64(63)
@@ -215,12 +216,11 @@ def cheapest(state: np.record) -> int:
 @compiled
 def row_for(state: np.record, card: int) -> int:
     """The row whose last card is the largest one smaller than `card`; -1 if there is none. `state` may be a view."""
-    best, best_end = -1, 0
-    for row in range(state.num_rows):
+    best = -1  # the end and the row in one number, so that no branch depends on the cards
+    for row in range(MAX_ROWS):
         end = i64(state.row_end[row])
-        if best_end < end < card:
-            best, best_end = row, end
-    return best
+        best = max(best, end << 2 | row if end < card else -1)
+    return best & 3 if best >= 0 else -1
 
 
 @compiled
@@ -239,24 +239,24 @@ def _take_row(state: np.record, seat: int, row: int) -> None:
 
 
 @compiled
-def _lowest_chosen(state: np.record) -> int:
-    """The seat whose chosen card is the lowest; -1 if no card is chosen."""
-    best, best_card = -1, MAX_CARDS + 1
+def _lowest_chosen(state: np.record, floor: int) -> int:
+    """The seat whose chosen card is the lowest above `floor`; -1 if there is none."""
+    best = _NONE  # the card and the seat in one number, as in `row_for`
     for seat in range(state.num_players):
         card = i64(state.chosen[seat])
-        if 0 < card < best_card:
-            best, best_card = seat, card
-    return best
+        best = min(best, card << 4 | seat if card > floor else _NONE)
+    return best & 15 if best < _NONE else -1
 
 
 @compiled
 def _place_all(state: np.record) -> None:
     """Place the shown cards, lowest first; whoever would place a card too many takes the row ("Sixth card")."""
+    card = 0
     while True:
-        seat = _lowest_chosen(state)
+        seat = _lowest_chosen(state, card)
         if seat < 0:
             break
-        card = state.chosen[seat]
+        card = i64(state.chosen[seat])
         row = row_for(state, card)
         length = state.row_length[row]
         if length == state.row_size:
@@ -268,9 +268,10 @@ def _place_all(state: np.record) -> None:
             state.row_length[row] = length + 1
             state.row_end[row] = card
             state.row_bulls[row] += BULLS[card]
-            state.chosen[seat] = 0
             state.last_row[seat] = row
             state.last_bulls[seat] = 0
+    for seat in range(state.num_players):
+        state.chosen[seat] = 0
     state.trick += 1
     state.phase = CHOOSE_CARD
     if state.trick == state.hand_size:
@@ -299,7 +300,7 @@ def _end_hand(state: np.record) -> None:
 @compiled
 def _place_or_ask(state: np.record) -> None:
     """Place the shown cards, unless the lowest fits nowhere and its owner has to choose a row first ("Too low")."""
-    seat = _lowest_chosen(state)
+    seat = _lowest_chosen(state, 0)
     if seat >= 0 and row_for(state, state.chosen[seat]) < 0:
         if not state.cheapest_row:
             state.phase = CHOOSE_ROW
@@ -394,7 +395,8 @@ def random_legal(state: np.record, word: np.uint64) -> int:
     high = state.hand[state.turn, 1]
     in_low = popcount(low)
     n = below(word, in_low + popcount(high))
-    return nth_bit(low, n) if n < in_low else 64 + nth_bit(high, n - in_low)
+    in_first = n < in_low
+    return nth_bit(low if in_first else high, n if in_first else n - in_low) + (0 if in_first else 64)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from undertake.core.bits import copy_field, copy_row, lowest_bit, popcount, put, put_field, put_row, write_bits
+from undertake.core.bits import (
+    copy_field,
+    copy_row,
+    lowest_bit,
+    popcount,
+    put,
+    put_field,
+    put_row,
+    put_word,
+    write_bits,
+)
 from undertake.core.compile import compiled, i64
 from undertake.core.layout import Layout, feature
 from undertake.six_nimmt.rules import (
@@ -22,6 +32,7 @@ from undertake.six_nimmt.rules import (
     MAX_PLAYERS,
     MAX_ROW_SIZE,
     MAX_ROWS,
+    NO_ROW,
     TAKE_ROW,
     WAIT,
     all_cards,
@@ -42,11 +53,11 @@ VIEW = np.dtype(
         ("row_length", np.int8, MAX_ROWS),
         ("row_end", np.uint8, MAX_ROWS),
         ("row_bulls", np.uint8, MAX_ROWS),
-        # The rows once more, by their last cards and the lowest first, and zeros for "no row" behind them:
-        ("sorted_end", np.uint8, MAX_ROWS + 1),
-        ("sorted_length", np.uint8, MAX_ROWS + 1),
-        ("sorted_bulls", np.uint8, MAX_ROWS + 1),
-        ("sorted_unseen", np.uint8, MAX_ROWS + 1),  # unseen cards up to the end of the row
+        # The rows once more, by their last cards and the lowest first, a byte a row:
+        ("sorted_end", np.uint64),
+        ("sorted_length", np.uint64),
+        ("sorted_bulls", np.uint64),
+        ("fit", np.uint64, MAX_ROWS + 1),  # for a card that goes to no row, to the first of these, ...: `_encode_hand`
         ("played", np.uint8, (MAX_PLAYERS, MAX_HAND)),  # recall only: cards shown in this hand, by trick
         ("last", np.uint8, MAX_PLAYERS),  # recall only, as the next two: of the cards shown the last, 0 for none
         ("lowest", np.uint8, MAX_PLAYERS),
@@ -74,7 +85,12 @@ VIEW = np.dtype(
 _ONE = np.uint64(1)
 _SIX = np.uint64(6)
 _LOW = np.uint64(63)
-_HAND_FEATURES = 12
+_BYTE = np.uint64(8)
+_HAND_FEATURES = 12  # the first eight of them are put together in one word, a byte each:
+_BELOW_ALL, _FREE, _FIT_BULLS, _GAP, _IN_GAP, _ABOVE = (np.uint64(8 * i) for i in range(2, 8))
+_CARD = np.array([card | int(BULLS[card]) << 8 for card in range(MAX_CARDS + 1)], np.uint64)
+_FROM_GAP_ON = ~np.uint64(0) << _GAP
+_EVERY, _TOPS = np.uint64(0x0001000100010001), np.uint64(0x8000800080008000)
 
 TABLE_LAYOUT = Layout(
     (
@@ -162,20 +178,24 @@ def _see_rows(state: np.record, view: np.record) -> None:
     copy_field(view.row_length, state.row_length)
     copy_field(view.row_end, state.row_end)
     copy_field(view.row_bulls, state.row_bulls)
-    view.sorted_end[MAX_ROWS] = 0
-    view.sorted_length[MAX_ROWS] = 0
-    view.sorted_bulls[MAX_ROWS] = 0
-    view.sorted_unseen[MAX_ROWS] = 0
+    view.fit[0] = _ONE << _BELOW_ALL
+    ends = lengths = costs = np.uint64(0)
     for row in range(MAX_ROWS):
-        end = state.row_end[row]
+        end = i64(state.row_end[row])
         place = 0
         for other in range(row):
             place += 1 if state.row_end[other] <= end else 0
         for other in range(row + 1, MAX_ROWS):
             place += 1 if state.row_end[other] < end else 0
-        view.sorted_end[place] = end
-        view.sorted_length[place] = state.row_length[row]
-        view.sorted_bulls[place] = state.row_bulls[row]
+        shift = np.uint64(8 * place)
+        length, bulls = np.uint64(state.row_length[row]), np.uint64(state.row_bulls[row])
+        ends |= np.uint64(end if end != NO_ROW else 0) << shift
+        lengths |= length << shift
+        costs |= bulls << shift
+        lower = np.uint64(count_below(view.unseen[0], view.unseen[1], min(end, MAX_CARDS) + 1))
+        free = np.uint64(state.row_size) - length
+        view.fit[place + 1] = (free << _FREE) | (bulls << _FIT_BULLS) | (np.uint64(end) << _GAP) | (lower << _IN_GAP)
+    view.sorted_end, view.sorted_length, view.sorted_bulls = ends, lengths, costs
 
 
 @compiled
@@ -217,14 +237,11 @@ def see(state: np.record, seat: int, recall: bool, view: np.record) -> None:
         view.hand[word] = state.hand[seat, word]
         view.unseen[word] = all_cards(state.num_cards, word) & ~known
         view.withdrawn[word] = state.withdrawn[word] if recall else np.uint64(0)
-    _see_rows(state, view)
     for i in range(players):
         at = seat + i
         _see_seat(state, at if at < players else at - players, recall, view, i)
         _hide(view, view.shown[i])
-    for place in range(MAX_ROWS):
-        end = min(i64(view.sorted_end[place]), MAX_CARDS)
-        view.sorted_unseen[place] = count_below(view.unseen[0], view.unseen[1], end + 1)
+    _see_rows(state, view)
     tricks = i64(state.trick) + (1 if state.phase == CHOOSE_ROW else 0)
     turn = i64(state.turn) - seat
     view.turn = -1 if state.turn < 0 else (turn if turn >= 0 else turn + players)
@@ -291,48 +308,44 @@ def _encode_rows(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
     put_field(out, at + _ROW_CARDS, view.rows)
     put_field(out, at + _ROW_LENGTH, view.row_length)
     put_field(out, at + _ROW_BULLS, view.row_bulls)
-    for row in range(view.num_rows):  # byte by byte, as they were written: wider loads would have to wait for that
-        put(out, at + _SORTED_END + row, view.sorted_end[row])
-        put(out, at + _SORTED_LENGTH + row, view.sorted_length[row])
-        put(out, at + _SORTED_BULLS + row, view.sorted_bulls[row])
+    # Each word covers the beginning of what is written next.
+    put_word(out, at + _SORTED_END, view.sorted_end)
+    put_word(out, at + _SORTED_LENGTH, view.sorted_length)
+    put_word(out, at + _SORTED_BULLS, view.sorted_bulls)
 
 
 @compiled
 def _encode_hand(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
-    """Write the features of each own card.
+    """Write the features of each own card, the first eight of them as one word and the last four as another.
 
     What a card does not have is looked up as zero rather than skipped: a branch that depends on the cards is guessed
     wrong half of the time, which costs more than all the rest.
     """
     slot = at + _HAND_CARDS
     unseen_low, unseen_high = view.unseen[0], view.unseen[1]
-    num_low = popcount(unseen_low)
-    num_unseen = num_low + popcount(unseen_high)
+    num_low = np.uint64(popcount(unseen_low))
+    num_unseen = num_low + np.uint64(popcount(unseen_high))
+    ends = np.uint64(0)
+    for row in range(MAX_ROWS):
+        ends |= np.uint64(view.row_end[row]) << np.uint64(16 * row)
     low, high = view.hand[0], view.hand[1]
     for _ in range(popcount(low) + popcount(high)):
         in_low = low != 0
         word = low if in_low else high
-        card = lowest_bit(word) + (1 if in_low else 65)
-        below_card = (word ^ (word - _ONE)) >> _ONE
-        lower = (0 if in_low else num_low) + popcount((unseen_low if in_low else unseen_high) & below_card)
-        word &= word - _ONE
-        low = word if in_low else low
-        high = high if in_low else word
-        lower_ends = 0
-        for row in range(MAX_ROWS):
-            lower_ends += 1 if view.sorted_end[row] < card else 0
-        fits = 1 if lower_ends > 0 else 0
-        place = lower_ends - 1 if lower_ends > 0 else MAX_ROWS
-        end = i64(view.sorted_end[place])
-        put(out, slot, card)
-        put(out, slot + 1, BULLS[card])
-        put(out, slot + 2, 1 - fits)
-        put(out, slot + 3, (i64(view.row_size) - view.sorted_length[place]) * fits)
-        put(out, slot + 4, view.sorted_bulls[place])
-        put(out, slot + 5, (card - end) * fits)
-        put(out, slot + 6, (lower - view.sorted_unseen[place]) * fits)
-        put(out, slot + 7, num_unseen - lower)
-        put(out, slot + 7 + lower_ends, 1 if lower_ends > 0 else num_unseen - lower)
+        rest = word & (word - _ONE)
+        low = rest if in_low else low
+        high = high if in_low else rest
+        card = np.uint64(lowest_bit(word) + (1 if in_low else 65))
+        below_card = (word ^ rest) - _ONE
+        lower = np.uint64(popcount((unseen_low if in_low else unseen_high) & below_card))
+        lower += np.uint64(0) if in_low else num_low
+        # Four differences at once, in lanes of 16 bits: the top bit stays where the row ends lower.
+        place = popcount((_TOPS - _EVERY + card * _EVERY - ends) & _TOPS)
+        fit = view.fit[place]
+        gap = (card << _GAP) + (lower << _IN_GAP) - (fit & _FROM_GAP_ON)
+        gap = gap if place > 0 else np.uint64(0)
+        put_word(out, slot, _CARD[card] + (fit & ~_FROM_GAP_ON) + gap + ((num_unseen - lower) << _ABOVE))
+        put_word(out, slot + 8, (_ONE << np.uint64(8 * place)) >> _BYTE)
         slot += _HAND_FEATURES
 
 
