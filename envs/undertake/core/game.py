@@ -6,8 +6,8 @@ A game is a folder with `rules.py` (the state record and its functions for one t
 record type, compiled code finds it by the type of the record, plain Python by its dtype.
 
 Every state record has the fields `rng` (its random stream, see `core.rng`), `num_players`, `turn` (the seat to act, -1
-when the game is over) and `resigned` (per seat 0 or the order of leaving, from 1); every view record has `num_players`
-and `recall`.
+when the game is over) and `resigned` (per seat 0 or the order of leaving, from 1); every view record has `num_players`,
+`seat` (the seat that looks, as numbered at the table) and `recall`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ __all__ = [
     "choose",
     "default_action",
     "encode",
+    "end_after_round",
     "get_game",
     "imagine",
     "implement",
@@ -240,6 +241,11 @@ def random_legal(state: Any, word: np.uint64) -> int:
     return int(_of("random_legal", state)(state, word))
 
 
+def end_after_round(state: Any) -> None:
+    """Let the game end with the round that is being played, where a game is made of several."""
+    _of("end_after_round", state)(state)
+
+
 def see(state: Any, seat: int, recall: bool, view: Any) -> None:
     """Fill the view record with what `seat` may know: what lies in sight, with `recall` the public past as well."""
     _of("see", state)(state, seat, recall, view)
@@ -274,7 +280,7 @@ def choose(view: Any, bot: Any, word: np.uint64) -> int:
 
 
 _OPERATIONS = (
-    *(shuffle, start, play, resign, is_legal, score, paid, random_legal, see),
+    *(shuffle, start, play, resign, is_legal, score, paid, random_legal, end_after_round, see),
     *(legal, encode, imagine, default_action, choose),
 )
 

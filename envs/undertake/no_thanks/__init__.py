@@ -6,7 +6,7 @@ from undertake.no_thanks import bots, render, rules, view
 core.implement(
     rules.STATE,
     *(rules.shuffle, rules.start, rules.play, rules.resign, rules.is_legal, rules.score, rules.paid),
-    *(rules.random_legal, view.see),
+    *(rules.random_legal, rules.end_after_round, view.see),
 )
 core.implement(view.VIEW, view.legal, view.encode, view.imagine, view.default_action, bots.choose)
 

@@ -194,6 +194,11 @@ def random_legal(state: np.record, word: np.uint64) -> int:
     return TAKE if state.chips[state.turn] <= 0 else below(word, 2)
 
 
+@compiled
+def end_after_round(state: np.record) -> None:
+    """A game is one round: nothing to do."""
+
+
 @dataclass(frozen=True)
 class NoThanksOptions:
     """The options of a table of No Thanks!; a bad value raises ValueError or TypeError in one line.

@@ -186,22 +186,42 @@ def default_action(view: np.record) -> int:
 
 
 @compiled
+def _put_flags(
+    out: npt.NDArray[np.uint8], at: int, kept: np.uint64, count: int, flags: np.uint64, width: int
+) -> tuple[int, np.uint64, int]:
+    """Append `width` flags to the `count` kept ones, and write all to `out` from `at` on when there are 64.
+
+    Returns where the next are to be written, what is kept for it, and how many flags that is.
+    """
+    kept |= flags << np.uint64(count)
+    count += width
+    if count < 64:
+        return at, kept, count
+    write_bits(out, at, kept)
+    count -= 64
+    return at + 64, (flags >> np.uint64(width - count)) if count > 0 else np.uint64(0), count
+
+
+@compiled
 def encode(view: np.record, out: npt.NDArray[np.uint8], at: int) -> None:
     """Write the observation of `view` as counts to `out[at:at + D]` (uint8), by `TABLE_LAYOUT` or `RECALL_LAYOUT`."""
     players = i64(view.num_players)
     card = i64(view.card)
     pot = i64(view.pot)
-    shift = np.uint64(LOWEST)
-    for i in range(MAX_PLAYERS):
-        write_bits(out, at + _CARDS + i * MAX_CARDS, view.cards[i] >> shift)
     seen = view.seen
-    write_bits(out, at + _SEEN, seen >> shift)
-    write_bits(out, at + _CARD, (_ONE << np.uint64(card)) >> shift)
-    write_bits(out, at + _POT_AT_LEAST, (_ONE << np.uint64(min(pot, _THERMOMETER))) - _ONE)
+    shift = np.uint64(LOWEST)
     # The numbers behind the flags, zeros at first: their end here, their beginning by the last flags' own 64 bytes.
     size = _RECALL_SIZE if view.recall else _TABLE_SIZE
     write_bits(out, at + size - 64, np.uint64(0))
-    write_bits(out, at + _CHIPS_AT_LEAST, (_ONE << np.uint64(min(i64(view.chips[0]), _THERMOMETER))) - _ONE)
+    place, kept, count = at + _CARDS, np.uint64(0), 0
+    for i in range(MAX_PLAYERS):
+        place, kept, count = _put_flags(out, place, kept, count, view.cards[i] >> shift, MAX_CARDS)
+    place, kept, count = _put_flags(out, place, kept, count, seen >> shift, MAX_CARDS)
+    place, kept, count = _put_flags(out, place, kept, count, (_ONE << np.uint64(card)) >> shift, MAX_CARDS)
+    for height in (pot, i64(view.chips[0])):
+        flags = (_ONE << np.uint64(min(height, _THERMOMETER))) - _ONE
+        place, kept, count = _put_flags(out, place, kept, count, flags, _THERMOMETER)
+    write_bits(out, place, kept)
     put(out, at + _NUMBERS, card)
     put(out, at + _POT, pot)
     put(out, at + _CARDS_LEFT, view.cards_left)

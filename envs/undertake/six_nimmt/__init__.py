@@ -6,7 +6,7 @@ from undertake.six_nimmt import bots, render, rules, view, view_imagine
 core.implement(
     rules.STATE,
     *(rules.shuffle, rules.start, rules.play, rules.resign, rules.is_legal, rules.score, rules.paid),
-    *(rules.random_legal, view.see),
+    *(rules.random_legal, rules.end_after_round, view.see),
 )
 core.implement(view.VIEW, view.legal, view.encode, view_imagine.imagine, view.default_action, bots.choose)
 

@@ -399,6 +399,12 @@ def random_legal(state: np.record, word: np.uint64) -> int:
     return nth_bit(low if in_first else high, n if in_first else n - in_low) + (0 if in_first else 64)
 
 
+@compiled
+def end_after_round(state: np.record) -> None:
+    """Let the game end with this hand."""
+    state.single_hand = True
+
+
 @dataclass(frozen=True)
 class SixNimmtOptions:
     """The options of a table of 6 nimmt!; a bad value or combination raises ValueError or TypeError in one line.

@@ -28,7 +28,8 @@ _TRIES = 64
 def _nth(low: np.uint64, high: np.uint64, n: int) -> int:
     """The n-th card of a set, counted from 0."""
     in_low = popcount(low)
-    return 1 + (nth_bit(low, n) if n < in_low else 64 + nth_bit(high, n - in_low))
+    in_first = n < in_low
+    return nth_bit(low if in_first else high, n if in_first else n - in_low) + (1 if in_first else 65)
 
 
 @compiled
@@ -135,48 +136,39 @@ def _num_taken(view: np.record) -> int:
 
 
 @compiled
+def _draw_unseen(state: np.record) -> np.uint64:
+    """Take a random card, of which one less is returned, out of the undealt ones."""
+    card = np.uint64(_nth(state.undealt[0], state.undealt[1], below(draw(state), _num_undealt(state))) - 1)
+    state.undealt[card >> _SIX] &= ~(_ONE << (card & _LOW))
+    return card
+
+
+@compiled
+def _num_undealt(state: np.record) -> int:
+    return popcount(state.undealt[0]) + popcount(state.undealt[1])
+
+
+@compiled
 def _deal_unseen(view: np.record, state: np.record, num_taken: int) -> None:
-    """Deal the unseen cards at random: to the hands, to the cards taken (table view) and to those undealt."""
-    hidden_choices = view.phase != CHOOSE_ROW
+    """Deal the unseen cards at random: to the cards taken (table view), to the hands, and the rest stays undealt."""
+    for word in range(2):
+        state.undealt[word] = view.unseen[word]
+        state.taken[word] = 0
+    for _ in range(num_taken):
+        card = _draw_unseen(state)
+        state.taken[card >> _SIX] |= _ONE << (card & _LOW)
     for i in range(1, view.num_players):
         at = _seat_of(view, i)
         state.hand[at, 0] = 0
         state.hand[at, 1] = 0
         need = i64(view.left_with[i])
         if view.resigned[i] == 0:
-            need = i64(view.hand_size) - view.trick - (0 if hidden_choices else 1)
-        state.last_bulls[at] = need - (_known_in_hand(view, i) if view.recall else 0)
-    for word in range(2):
-        state.undealt[word] = 0
-        state.taken[word] = 0
-    remaining = popcount(view.unseen[0]) + popcount(view.unseen[1])
-    taken_left = num_taken
-    for word in range(2):
-        rest = view.unseen[word]
-        while rest != 0:
-            bit = rest & (~rest + _ONE)
-            rest ^= bit
-            place = below(draw(state), remaining)
-            remaining -= 1
-            if place < taken_left:
-                taken_left -= 1
-                state.taken[word] |= bit
-                continue
-            place -= taken_left
-            owner = -1
-            for i in range(1, view.num_players):
-                at = _seat_of(view, i)
-                if place < state.last_bulls[at]:
-                    owner = at
-                    break
-                place -= state.last_bulls[at]
-            if owner < 0:
-                state.undealt[word] |= bit
-            else:
-                state.hand[owner, word] |= bit
-                state.last_bulls[owner] -= 1
-    for i in range(1, view.num_players):
-        state.last_bulls[_seat_of(view, i)] = 0
+            need = i64(view.hand_size) - view.trick - (0 if view.phase != CHOOSE_ROW else 1)
+        if view.recall:
+            need -= _known_in_hand(view, i)
+        for _ in range(need):
+            card = _draw_unseen(state)
+            state.hand[at, card >> _SIX] |= _ONE << (card & _LOW)
 
 
 @compiled

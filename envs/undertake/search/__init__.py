@@ -1,0 +1,1 @@
+"""Players that search: `undertake.search.rollout`, by name "rollout:BUDGET:policy"."""
