@@ -20,7 +20,8 @@ PARTS: dict[str, set[str]] = {
     "api": {"core", "arena", "search"},
     "arena": {"core", "api", "search"},
     "search": {"core", "api", "arena"},
-    "undertake_training": {"core", "api", "arena", "search", "undertake"},
+    "exact": {"core", "arena"},
+    "undertake_training": {"core", "api", "arena", "search", "exact", "undertake"},
 }
 for _game in GAMES:
     PARTS[f"{_game}.rules"] = {"core"}

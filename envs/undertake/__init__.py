@@ -2,9 +2,11 @@
 
     from undertake import no_thanks_v0, six_nimmt_v0    # PettingZoo: env(), raw_env(), parallel_env()
     pettingzoo.make("aec", "undertake/no_thanks-v0")    # and "parallel", "undertake/six_nimmt-v0"
+    gymnasium.make("undertake:undertake/NoThanks-v0")   # one seat learns; make_vec; and "undertake/SixNimmt-v0"
     undertake.make_batch("no_thanks", num_envs=1024)    # the compiled engine
     undertake.make_policy("no_thanks/tuned")            # a scripted baseline, a checkpoint, your own
     undertake.arena.play(...)                           # matches
+    undertake.exact.best_response(...)                  # exact values of small games
 
 Importing the package registers the environments and is light: what is named above is loaded on first use.
 """
@@ -14,21 +16,24 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+import gymnasium
 import pettingzoo
 
 if TYPE_CHECKING:
     import undertake.arena as arena
+    import undertake.exact as exact
     import undertake.no_thanks_v0 as no_thanks_v0
     import undertake.six_nimmt_v0 as six_nimmt_v0
     from undertake.arena.policy import make_policy
     from undertake.core.batch import make_batch
 
-__all__ = ["__version__", "arena", "make_batch", "make_policy", "no_thanks_v0", "six_nimmt_v0"]
+__all__ = ["__version__", "arena", "exact", "make_batch", "make_policy", "no_thanks_v0", "six_nimmt_v0"]
 
 __version__ = "0.1.0"
 
 _LATE = {
     "arena": "undertake.arena",
+    "exact": "undertake.exact",
     "no_thanks_v0": "undertake.no_thanks_v0",
     "six_nimmt_v0": "undertake.six_nimmt_v0",
     "make_batch": "undertake.core.batch:make_batch",
@@ -52,7 +57,15 @@ def __dir__() -> list[str]:
 
 
 def _register() -> None:
-    """Enter both games in both of PettingZoo's registries, which it has since 1.27."""
+    """Enter both games in Gymnasium's registry, and in both of PettingZoo's, which it has since 1.27."""
+    for game, name, bot in (("no_thanks", "NoThanks", "tuned"), ("six_nimmt", "SixNimmt", "closest_gap")):
+        if f"undertake/{name}-v0" not in gymnasium.registry:
+            gymnasium.register(
+                f"undertake/{name}-v0",
+                entry_point="undertake.api.single_agent:SingleAgentEnv",
+                vector_entry_point="undertake.api.vector:LearnerVectorEnv",
+                kwargs={"game": game, "opponents": f"{game}/{bot}"},
+            )
     if not hasattr(pettingzoo, "register"):
         return
     for game in ("no_thanks", "six_nimmt"):

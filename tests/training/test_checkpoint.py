@@ -62,6 +62,10 @@ def test_a_policy_draws_by_its_probabilities(tmp_path: Path) -> None:
     share = (loaded.act(observation, mask, np.random.default_rng(4)) == 1).mean()
     # three standard deviations of a share are at most 3 * sqrt(0.25 / 20,000) = 0.011
     assert share == pytest.approx(log_probs[0, 1].exp().item(), abs=0.011)
+    told = loaded.probabilities(observation[:1], mask[:1])
+    assert told[0] == pytest.approx(log_probs[0].exp().numpy(), abs=1e-6)
+    greedy = load_policy(tmp_path, greedy=True).probabilities(observation[:1], mask[:1])
+    assert greedy.tolist() == [[float(a == log_probs[0].argmax()) for a in range(3)]]
 
 
 def test_the_card_says_what_it_is(tmp_path: Path) -> None:

@@ -180,14 +180,27 @@ class CheckpointPolicy:
 
         One uniform number of `rng` is drawn for every row, unless the policy is greedy.
         """
-        with torch.inference_mode():
-            log_probs, _ = self.network(torch.from_numpy(observation), torch.from_numpy(action_mask))
+        log_probs = self._log_probs(observation, action_mask)
         if self.greedy:
-            return np.asarray(log_probs.argmax(dim=-1).numpy())
-        cumulated = np.exp(log_probs.numpy().astype(np.float64)).cumsum(axis=1)
+            return np.asarray(log_probs.argmax(axis=1))
+        cumulated = np.exp(log_probs.astype(np.float64)).cumsum(axis=1)
         word = rng.random(len(cumulated)) * cumulated[:, -1]
         # The first action whose cumulated probability exceeds the number: never one of probability 0.
         return np.asarray((cumulated > word[:, None]).argmax(axis=1))
+
+    def probabilities(
+        self, observation: npt.NDArray[Any], action_mask: npt.NDArray[np.int8]
+    ) -> npt.NDArray[np.float64]:
+        """The probability of every action, float64 `[B, N]`, with which `act` plays it."""
+        log_probs = self._log_probs(observation, action_mask)
+        if self.greedy:
+            return np.asarray(np.eye(log_probs.shape[1])[log_probs.argmax(axis=1)])
+        return np.asarray(np.exp(log_probs.astype(np.float64)))
+
+    def _log_probs(self, observation: npt.NDArray[Any], action_mask: npt.NDArray[np.int8]) -> npt.NDArray[np.float32]:
+        with torch.inference_mode():
+            log_probs, _ = self.network(torch.from_numpy(observation), torch.from_numpy(action_mask))
+        return np.asarray(log_probs.numpy())
 
 
 def load_policy(
