@@ -59,6 +59,14 @@ def speed_table(report: Mapping[str, Any]) -> str:
         rows.append(f"| {title} `env()`: `last()`, a random legal choice, `step()` | {steps:,.0f} steps |")
     rows.append(f"| PettingZoo's own `connect_four_v3.env()`, the same loop | {other:,.0f} steps |")
     for game, title in titles.items():
+        bot = {"no_thanks": "tuned", "six_nimmt": "closest_gap"}[game]
+        for tables in (64, 1024):
+            steps = rate("vector", game=game, num_envs=tables)
+            what = f"{title} `gymnasium.make_vec`, {tables:,} tables, three {bot}"
+            rows.append(f"| {what} | {steps:,.0f} decisions of the learner |")
+        steps = rate("sync_vector", game=game)
+        rows.append(f"| the same 64 by Gymnasium's own `SyncVectorEnv` | {steps:,.0f} decisions of the learner |")
+    for game, title in titles.items():
         bots = {"no_thanks": "four thresholds", "six_nimmt": "four closest_gap, one hand"}[game]
         rows.append(f"| {title}, whole matches in the arena, {bots} | {rate('arena', game=game):,.0f} games |")
     rows.append(f"| filling memory, for scale | {rate('memory_fill') / 1e9:.1f} GB |")

@@ -37,7 +37,6 @@ def test_random_plays_any_game() -> None:
         ("lowest", "no_thanks", "policy 'lowest' is unknown"),
         ("no_thank/tuned", None, "the game of policy 'no_thank/tuned' is 'no_thank'.*did you mean 'no_thanks'?"),
         ("six_nimmt/lowest", "no_thanks", "policy 'lowest' plays six_nimmt; the game here is no_thanks"),
-        ("rollout:300:random", "no_thanks", "policy 'rollout:300:random' is unknown"),
         ("no_such_module:f", None, "policy 'no_such_module:f': there is no such module to import"),
         (HERE + "treshold_6", None, "has no 'treshold_6', did you mean 'threshold_6'?"),
         (HERE + "NUMBER", None, "neither a function nor something with a method 'act'"),

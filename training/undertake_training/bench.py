@@ -2,7 +2,8 @@
 
 All figures are per second of CPU time of one thread, the median over several rounds; every round measures everything
 once, so that a machine that slows down for a while slows all of it. The references are PettingZoo's `connect_four_v3`,
-for loops over environments, and a plain fill of a large array, for the machine as such.
+for loops over environments, Gymnasium's own SyncVectorEnv over the same single environments, for the vector face, and a
+plain fill of a large array, for the machine as such.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import gymnasium
 import numpy as np
+import numpy.typing as npt
 import tyro
 from pettingzoo.classic import connect_four_v3
 from rich.console import Console
@@ -29,7 +32,9 @@ from rich.table import Table
 import undertake
 from undertake.arena.deals import play_scripted, root_key
 from undertake.core.batch import Batch, make_batch, new_states, records
+from undertake.core.compile import compiled
 from undertake.core.game import BOT, GAMES, get_game, make_options
+from undertake.core.rng import below, mix
 
 __all__ = ["Measurement", "machine", "main", "measure"]
 
@@ -42,9 +47,10 @@ class Measurement:
     """One line of the report; `view` is "none" where nothing is observed, `reference` is in `per_second`'s run.
 
     Attributes:
-        what: "batch" and "aec" count decisions, "arena" games, "connect_four_v3" steps, "memory_fill" bytes
+        what: "batch" and "aec" count decisions, "vector" and "sync_vector" decisions of the learners, "arena" games,
+            "connect_four_v3" steps, "memory_fill" bytes
         per_second: per second of CPU time, median over the rounds
-        reference: `per_second` of connect_four_v3 for "aec", of memory_fill for all others
+        reference: `per_second` of connect_four_v3 for "aec", of sync_vector for "vector", of memory_fill for all others
         best: the same as `per_second`, of the fastest round: what the machine does when nobody else slows it down
     """
 
@@ -123,6 +129,49 @@ def _turns(env: Any, choice: random.Random, turns: int) -> int:
     return turns
 
 
+_GYMNASIUM = {"no_thanks": "undertake/NoThanks-v0", "six_nimmt": "undertake/SixNimmt-v0"}
+
+
+def _learners(game: str, num_envs: int, mode: str) -> Callable[[], Callable[[], int]]:
+    """Learners that play at random against the face's default opponents, which are scripted."""
+
+    def prepare() -> Callable[[], int]:
+        length: dict[str, Any] = {"length": "hand"} if game == "six_nimmt" else {}
+        env = gymnasium.make_vec(_GYMNASIUM[game], num_envs, vectorization_mode=mode, **length)
+        mask = env.reset(seed=0)[0]["action_mask"]
+        keys = random.Random(0)
+        steps = max(1, 16384 // num_envs) if mode != "sync" else 8
+        actions = np.zeros(num_envs, np.int64)
+
+        def play() -> int:
+            nonlocal mask
+            for _ in range(steps):
+                _pick(mask, np.uint64(keys.getrandbits(63)), actions)
+                mask = env.step(actions)[0]["action_mask"]
+            return steps * num_envs
+
+        return play
+
+    return prepare
+
+
+@compiled
+def _pick(mask: npt.NDArray[np.int8], key: np.uint64, actions: npt.NDArray[np.int64]) -> None:
+    """A random legal action for each row of masks, 0 where there is none."""
+    for b in range(mask.shape[0]):
+        legal = 0
+        for a in range(mask.shape[1]):
+            legal += mask[b, a]
+        left = below(mix(key + np.uint64(b)), legal)
+        actions[b] = 0
+        for a in range(mask.shape[1]):
+            if mask[b, a] != 0:
+                if left == 0:
+                    actions[b] = a
+                    break
+                left -= 1
+
+
 def _matches(game: str, players: int, bots: tuple[str, ...]) -> Callable[[], Callable[[], int]]:
     def prepare() -> Callable[[], int]:
         found = get_game(game)
@@ -166,6 +215,9 @@ def _cases(games: tuple[str, ...]) -> Iterator[_Case]:
                 yield _Case("batch", game, 4, view, num_envs, _batch(game, 4, view, num_envs))
         module = {"no_thanks": undertake.no_thanks_v0, "six_nimmt": undertake.six_nimmt_v0}[game]
         yield _Case("aec", game, 4, "table", 1, _loop(module.env))
+        yield _Case("sync_vector", game, 4, "table", 64, _learners(game, 64, "sync"))
+        for num_envs in (64, 1024):
+            yield _Case("vector", game, 4, "table", num_envs, _learners(game, num_envs, "vector_entry_point"))
         bots = {
             "no_thanks": ("threshold_0", "threshold_3", "threshold_6", "threshold_9"),
             "six_nimmt": ("closest_gap",),
@@ -190,7 +242,7 @@ def measure(
             if tick is not None:
                 tick()
     medians = [statistics.median(found) for found in rates]
-    named = {case.what: median for case, median in zip(cases, medians, strict=True)}
+    named = {(case.what, case.game): median for case, median in zip(cases, medians, strict=True)}
     return [
         Measurement(
             case.what,
@@ -199,11 +251,20 @@ def measure(
             case.view,
             case.num_envs,
             median,
-            named["connect_four_v3" if case.what in ("aec", "connect_four_v3") else "memory_fill"],
+            named[_REFERENCES.get(case.what, "memory_fill"), case.game if "vector" in case.what else ""],
             max(found),
         )
         for case, median, found in zip(cases, medians, rates, strict=True)
     ]
+
+
+_REFERENCES = {
+    "aec": "connect_four_v3",
+    "connect_four_v3": "connect_four_v3",
+    "vector": "sync_vector",
+    "sync_vector": "sync_vector",
+}
+"""Which line a line is compared with; the others with memory_fill."""
 
 
 def machine() -> str:
@@ -225,6 +286,8 @@ _UNITS = {
     "arena": "games",
     "batch": "decisions",
     "aec": "decisions",
+    "vector": "decisions",
+    "sync_vector": "decisions",
     "connect_four_v3": "steps",
 }
 
@@ -235,7 +298,7 @@ def _short(number: float) -> str:
 
 def _table(found: list[Measurement], heading: str) -> Table:
     table = Table(title=heading, title_justify="left")
-    for head in ("what", "game", "players", "view", "tables", "per CPU-second", "best", "", "x connect_four_v3"):
+    for head in ("what", "game", "players", "view", "tables", "per CPU-second", "best", "", "x reference"):
         left = head in ("what", "game", "view", "")
         table.add_column(head, justify="left" if left else "right", no_wrap=True)
     for line in found:
@@ -248,7 +311,9 @@ def _table(found: list[Measurement], heading: str) -> Table:
             _short(line.per_second),
             _short(line.best),
             _UNITS[line.what],
-            f"{line.per_second / line.reference:.1f}" if line.what == "aec" else "",
+            f"{line.per_second / line.reference:.1f} {_REFERENCES[line.what]}"
+            if line.what in ("aec", "vector")
+            else "",
         )
     return table
 

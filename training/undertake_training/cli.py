@@ -15,6 +15,7 @@ __all__ = ["main"]
 
 _COMMANDS = {
     "train": ("undertake_training.train", "train a policy by self-play"),
+    "train-sb3": ("undertake_training.sb3", "train stable-baselines3's MaskablePPO in one seat against policies"),
     "evaluate": ("undertake.arena.cli", "measure an agent in fields of others, over the same deals in every seat"),
     "bench": ("undertake_training.bench", "measure the engine's speed on this machine"),
 }
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in ("undertake", "undertake_training"):
             raise
-        extra = "pip install 'undertake[train]'"
+        extra = f"pip install 'undertake[{'sb3' if given[0] == 'train-sb3' else 'train'}]'"
         print(f"undertake {given[0]} needs the package {error.name!r}: {extra}", file=sys.stderr)
         return 1
     try:

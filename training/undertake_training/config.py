@@ -27,9 +27,13 @@ __all__ = [
     "Network",
     "Objective",
     "Opponents",
+    "build",
     "check",
+    "difference",
     "from_mapping",
     "load",
+    "plain",
+    "read_yaml",
     "to_mapping",
     "write",
 ]
@@ -196,6 +200,19 @@ def load(path: str | Path) -> Config:
     Raises:
         ConfigError: the file cannot be read or is no YAML mapping, or a key or value in it is not allowed.
     """
+    data = read_yaml(path)
+    try:
+        return from_mapping(data)
+    except ConfigError as error:
+        raise ConfigError(f"config {path}: {error}") from None
+
+
+def read_yaml(path: str | Path) -> Mapping[str, Any]:
+    """The mapping in a YAML file; an empty file is an empty one.
+
+    Raises:
+        ConfigError: the file cannot be read or is no YAML mapping.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
@@ -210,10 +227,7 @@ def load(path: str | Path) -> Config:
         data = {}
     if not isinstance(data, Mapping):
         raise ConfigError(f"config {path}: a mapping of settings is wanted, not {_kind(data)}")
-    try:
-        return from_mapping(data)
-    except ConfigError as error:
-        raise ConfigError(f"config {path}: {error}") from None
+    return data
 
 
 def from_mapping(data: Mapping[str, Any]) -> Config:
@@ -222,19 +236,19 @@ def from_mapping(data: Mapping[str, Any]) -> Config:
     Raises:
         ConfigError: an unknown key (the nearest known one is named), a wrong type or a value out of range.
     """
-    config: Config = _build(Config, data, "")
+    config: Config = build(Config, data)
     check(config)
     return config
 
 
 def to_mapping(config: Config) -> dict[str, Any]:
     """The config as plain nested data; `from_mapping` gives it back."""
-    return typing.cast("dict[str, Any]", _plain(dataclasses.asdict(config)))
+    return typing.cast("dict[str, Any]", plain(dataclasses.asdict(config)))
 
 
 def write(config: Config) -> str:
     """YAML text of what differs from the defaults."""
-    differing = _difference(to_mapping(config), to_mapping(Config()))
+    differing = difference(to_mapping(config), to_mapping(Config()))
     return yaml.safe_dump(differing, sort_keys=False) if differing else "{}\n"
 
 
@@ -287,7 +301,12 @@ def check(config: Config) -> None:
         raise ConfigError(f"name: {config.name!r} is not allowed: it names one folder")
 
 
-def _build(cls: Any, data: Mapping[str, Any], path: str) -> Any:
+def build(cls: Any, data: Mapping[str, Any], path: str = "") -> Any:
+    """Build a settings dataclass from plain nested data; `path`, with a dot at its end, is where it stands.
+
+    Raises:
+        ConfigError: an unknown key (the nearest known one is named) or a wrong type.
+    """
     known = {f.name: f for f in dataclasses.fields(cls)}
     hints = typing.get_type_hints(cls)
     values: dict[str, Any] = {}
@@ -308,7 +327,7 @@ def _value(hint: Any, value: Any, path: str) -> Any:
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, Mapping):
             raise ConfigError(f"{path}: settings of its own are wanted, not {_kind(value)}")
-        return _build(hint, value, f"{path}.")
+        return build(hint, value, f"{path}.")
     if origin is tuple:
         if not isinstance(value, list | tuple):
             raise ConfigError(f"{path}: a list is wanted, not {_kind(value)}")
@@ -362,18 +381,20 @@ def _kind(value: Any) -> str:
     return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, Mapping) else repr(value)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Nested dicts and lists without tuples, as YAML and JSON write them."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
-def _difference(data: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
+def difference(data: dict[str, Any], default: dict[str, Any]) -> dict[str, Any]:
+    """What in `data` differs from `default`, settings of settings likewise."""
     differing: dict[str, Any] = {}
     for key, value in data.items():
         if value == default.get(key):
             continue
         inner = default.get(key)
         nested = isinstance(value, dict) and isinstance(inner, dict) and inner
-        differing[key] = _difference(value, inner) if nested and inner is not None else value
+        differing[key] = difference(value, inner) if nested and inner is not None else value
     return differing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import importlib.util
@@ -16,12 +17,13 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from undertake.arena.backends import connected, make_backend
 from undertake.arena.evaluation import Report, evaluate
 from undertake.arena.policy import make_policy
 from undertake.arena.report import draw_heatmap, print_report, progress_bar, write_csv
 from undertake.core.game import GAMES, check_choice, check_names, get_game
 
-__all__ = ["Arguments", "evaluate_command", "main"]
+__all__ = ["Arguments", "evaluate_command", "main", "read_options"]
 
 
 @dataclass(frozen=True)
@@ -50,13 +52,19 @@ class Arguments:
     option: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE")] = ()
     """A rule of the game, as name=value; 6 nimmt! is one hand unless length=match."""
     processes: int = 1
-    """Worker processes; the results are the same."""
+    """Worker processes; the results are the same. With --backend ray the CPUs of the Ray that is started."""
+    backend: Literal["serial", "processes", "ray"] | None = None
+    """Where the games are played. None: in this process, or in worker processes if there are several."""
+    ray_address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None
+    """The Ray cluster to join, "auto" for one that runs on this machine; None: Ray is started and ended here."""
     json: bool = False
     """Print JSON: an object, or with several agents a list."""
     csv: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Write the figures to this file as well."""
     heatmap: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Draw win shares, agents by fields, to this PNG file."""
+    trust: bool = False
+    """Open zips of stable-baselines3 (sb3:PATH): they hold pickles, which can run any code when they are opened."""
     keep: Path = Path("runs/arena")
     """Folder for finished blocks while it runs: what is interrupted goes on from there."""
 
@@ -78,8 +86,8 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:
         print(f"undertake evaluate: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
         return 1
-    except BrokenExecutor:
-        print("undertake evaluate: a worker process has died; is there memory for so many?", file=sys.stderr)
+    except BrokenExecutor as error:
+        print(f"undertake evaluate: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as reason:
         print(str(reason) or "interrupted", file=sys.stderr)
@@ -96,31 +104,37 @@ def evaluate_command(asked: Arguments) -> int:
         _check_writable(path)
     if asked.heatmap is not None and importlib.util.find_spec("matplotlib") is None:
         raise ValueError("--heatmap needs the package 'matplotlib': pip install 'undertake[report]'")
-    options = _options(asked.option, asked.game)
+    options = read_options(asked.option, asked.game)
     names = [part.strip() for each in asked.agent for part in each.split(",")]
     every = [bot for name in names for bot in (get_game(asked.game).bots if name == "all" else [name])]
-    agents = [make_policy(name, asked.game) for name in every]  # all of them first: a slip of the pen shows at once
+    # All of them first: a slip of the pen shows at once.
+    agents = [make_policy(name, asked.game, trust=asked.trust) for name in every]
+    fields = [_vouched(part.strip(), asked) for each in asked.field for part in each.split(",")]
     reports: list[Report] = []
-    for agent in agents:
-        with progress_bar(agent.name) as progress:
-            reports.append(
-                evaluate(
-                    asked.game,
-                    agent,
-                    asked.field or ("all",),
-                    versus=asked.versus,
-                    num_players=asked.players,
-                    deals=asked.deals,
-                    deal_set=asked.set,
-                    view=asked.view,
-                    processes=asked.processes,
-                    keep=asked.keep,
-                    progress=progress,
-                    **options,
+    backend = make_backend(asked.backend, asked.processes, asked.ray_address)
+    with connected(backend) if len(agents) > 1 else contextlib.nullcontext():
+        for agent in agents:
+            with progress_bar(agent.name) as progress:
+                reports.append(
+                    evaluate(
+                        asked.game,
+                        agent,
+                        fields or ("all",),
+                        versus=asked.versus and _vouched(asked.versus, asked),
+                        num_players=asked.players,
+                        deals=asked.deals,
+                        deal_set=asked.set,
+                        view=asked.view,
+                        processes=asked.processes,
+                        backend=asked.backend,
+                        ray_address=asked.ray_address,
+                        keep=asked.keep,
+                        progress=progress,
+                        **options,
+                    )
                 )
-            )
-        if not asked.json:
-            print_report(reports[-1])
+            if not asked.json:
+                print_report(reports[-1])
     if asked.json:
         found = [report.to_json() for report in reports]
         print(json.dumps(found[0] if len(found) == 1 else found, indent=2))
@@ -129,6 +143,11 @@ def evaluate_command(asked: Arguments) -> int:
     if asked.heatmap is not None:
         draw_heatmap(reports, asked.heatmap)
     return 0
+
+
+def _vouched(name: str, asked: Arguments) -> Any:
+    """A name, or under --trust the policy of a file that asks for it."""
+    return make_policy(name, asked.game, trust=True) if asked.trust and name.startswith("sb3:") else name
 
 
 def _check_writable(path: Path | None) -> None:
@@ -142,8 +161,8 @@ def _check_writable(path: Path | None) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
 
-def _options(given: Sequence[str], game: str) -> dict[str, Any]:
-    """The game's options from name=value."""
+def read_options(given: Sequence[str], game: str) -> dict[str, Any]:
+    """The game's options from texts name=value; raises ValueError in one line for one that there is not."""
     found: dict[str, Any] = {}
     for each in given:
         name, equals, text = each.partition("=")

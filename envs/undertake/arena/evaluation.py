@@ -151,6 +151,8 @@ def play(
     deal_set: str = "dev",
     view: str = "recall",
     processes: int = 1,
+    backend: str | None = None,
+    ray_address: str | None = None,
     keep: Path | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -163,17 +165,22 @@ def play(
         deals: how many; D deals are D times n games.
         deal_set: "dev" for tuning and choosing, "test" for reporting.
         view: what everybody may see, "recall" or "table".
-        processes: worker processes; they need policies with names.
+        processes: worker processes, or with Ray the CPUs of one that is started; they need policies with names.
+        backend: "serial", "processes" or "ray"; None: by the number of processes. The results are the same.
+        ray_address: of the Ray cluster to join, whose CPUs are all used; None starts Ray on this machine.
         keep: folder for finished blocks while the match runs: an interrupted one goes on from there.
         progress: called with games played and games in all.
         **options: of the game; 6 nimmt! is one hand unless `length` says otherwise.
 
-    Raises ValueError or TypeError in one line for what is not allowed, PolicyError for a policy that errs.
+    Raises ValueError or TypeError in one line for what is not allowed, PolicyError for a policy that errs,
+    BrokenExecutor where worker processes die again and again.
     """
     check_choice("game", game, GAMES)
     setting = make_setting(game, len(policies), deals=deals, deal_set=deal_set, view=view, **options)
     lineup = _make([*policies], game)
-    scores = play_lineups(setting, [lineup], processes=processes, folder=keep, progress=progress)[0]
+    scores = play_lineups(
+        setting, [lineup], processes=processes, backend=backend, ray_address=ray_address, folder=keep, progress=progress
+    )[0]
     forget(setting, [lineup], keep)
     return Match(setting, tuple(policy.name for policy in lineup), scores, setting.sha256)
 
@@ -189,6 +196,8 @@ def evaluate(
     deal_set: str = "dev",
     view: str = "recall",
     processes: int = 1,
+    backend: str | None = None,
+    ray_address: str | None = None,
     keep: Path | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -204,12 +213,15 @@ def evaluate(
         deals: as for `play`, like all that follow.
         deal_set: "dev" or "test".
         view: "recall" or "table".
-        processes: worker processes.
+        processes: worker processes, or CPUs.
+        backend: where the games are played.
+        ray_address: of a Ray cluster.
         keep: folder for finished blocks.
         progress: called with games played and games in all.
         **options: of the game.
 
-    Raises ValueError or TypeError in one line for what is not allowed, PolicyError for a policy that errs.
+    Raises ValueError or TypeError in one line for what is not allowed, PolicyError for a policy that errs,
+    BrokenExecutor where worker processes die again and again.
     """
     check_choice("game", game, GAMES)
     setting = make_setting(game, num_players, deals=deals, deal_set=deal_set, view=view, **options)
@@ -221,7 +233,9 @@ def evaluate(
     if rival is not None:
         lineups += [[rival, *[other] * (n - 1)] for other in others]
         lineups += [[other, *[rival] * (n - 1)] for other in others]
-    scores = play_lineups(setting, lineups, processes=processes, folder=keep, progress=progress)
+    scores = play_lineups(
+        setting, lineups, processes=processes, backend=backend, ray_address=ray_address, folder=keep, progress=progress
+    )
     count = len(others)
     cells = []
     for i, other in enumerate(others):

@@ -1,8 +1,8 @@
 """Matches: n policies at one table, all rotations of their seats over the same deals, block by block.
 
 A block is a fixed number of deals, played by a pure function of the setting, the lineup and the block's number. So it
-does not matter which process plays it, nor when: blocks go to worker processes, and finished ones can be kept on disk
-for a run that is interrupted. Letters: D deals, n seats.
+does not matter which process plays it, nor when: blocks go to a backend's workers, and finished ones can be kept on
+disk for a run that is interrupted. Letters: D deals, n seats.
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ import hashlib
 import io
 import json
 import math
-import multiprocessing
 import os
 import shutil
-from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -28,7 +25,8 @@ import numpy.typing as npt
 
 from undertake import __version__
 from undertake.arena import deals as dealing
-from undertake.arena.policy import Policy, PolicyError, make_policy
+from undertake.arena.backends import make_backend, package_digest, play_tasks
+from undertake.arena.policy import Policy
 from undertake.core.batch import new_states, records
 from undertake.core.game import BOT, GAMES, VIEWS, Game, check_choice, check_whole, get_game, make_options
 
@@ -156,6 +154,8 @@ def play_lineups(
     lineups: Sequence[Sequence[Policy]],
     *,
     processes: int = 1,
+    backend: str | None = None,
+    ray_address: str | None = None,
     folder: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Scores]:
@@ -164,14 +164,16 @@ def play_lineups(
     Args:
         setting: what is played.
         lineups: n policies each.
-        processes: worker processes; with more than one every policy needs a name, and the results are the same.
+        processes: blocks played at once; with more than one every policy needs a name, and the results are the same.
+        backend: "serial", "processes" or "ray", None by the number of processes; see `arena.backends`.
+        ray_address: of the Ray cluster to join.
         folder: where finished blocks are kept until `forget` is called, so that the same run goes on from them.
         progress: called with the number of games played and of games in all, after every block.
 
-    Raises PolicyError, ValueError or TypeError for what does not fit, OSError where the folder cannot be written, and
-    KeyboardInterrupt with one line on where it can go on.
+    Raises PolicyError, ValueError or TypeError for what does not fit, OSError where the folder cannot be written,
+    BrokenExecutor where workers die again and again, and KeyboardInterrupt with one line on where it can go on.
     """
-    check_whole("processes", processes, 1, 256)
+    chosen = make_backend(backend, processes, ray_address)
     game, options = setting.rules
     n = options.num_players
     for lineup in lineups:
@@ -179,11 +181,6 @@ def play_lineups(
             raise ValueError(f"a lineup has {len(lineup)} policies; one for each of the {n} players is needed")
         for policy in lineup:
             policy.seated(game, setting.view)
-            if processes > 1 and policy.source is None:
-                raise PolicyError(
-                    f"policy {policy.name!r} was given as an object, which stays in one process; "
-                    "give it as 'package.module:attribute' for several"
-                )
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     kept = [lineup_folder(setting, lineup, folder) for lineup in lineups]
@@ -200,7 +197,7 @@ def play_lineups(
     left = len(todo)
     try:
         # Closed at once when anything goes wrong, so that no worker goes on.
-        with contextlib.closing(_play_tasks(setting, lineups, todo, processes)) as tasks:
+        with contextlib.closing(play_tasks(play_block, setting, lineups, todo, chosen)) as tasks:
             for (i, block), scores in tasks:
                 found[i][BLOCK * block : BLOCK * block + len(scores)] = scores
                 _save(kept[i], block, scores)
@@ -219,52 +216,6 @@ def _deals_in(setting: Setting, block: int) -> int:
     return min(BLOCK, setting.deals - BLOCK * block)
 
 
-def _play_tasks(
-    setting: Setting, lineups: Sequence[Sequence[Policy]], todo: Sequence[tuple[int, int]], processes: int
-) -> Generator[tuple[tuple[int, int], Scores], None, None]:
-    """Play blocks, (lineup, block) each, and give each with its scores as it ends."""
-    # The first is always played here: it fills the cache of compiled code, and shows a policy's mistakes plainly.
-    alone = todo if processes == 1 else todo[:1]
-    for i, block in alone:
-        yield (i, block), play_block(setting, lineups[i], block)
-    if len(alone) == len(todo):
-        return
-    sources = tuple(tuple(str(policy.source) for policy in lineup) for lineup in lineups)
-    before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"), _start_worker, (setting, sources))
-    try:
-        running = {pool.submit(_work, task): task for task in todo[len(alone) :]}
-        for future in as_completed(running):
-            yield running[future], future.result()
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - before:
-            child.terminate()
-        raise
-    pool.shutdown()
-
-
-_WORK: dict[str, Any] = {}
-
-
-def _start_worker(setting: Setting, sources: tuple[tuple[str, ...], ...]) -> None:
-    """Prepare a worker process; Ctrl-C is the parent's business."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _WORK.update(setting=setting, lineups=make_lineups(sources, setting.game))
-
-
-def make_lineups(sources: Sequence[Sequence[str]], game: str) -> list[list[Policy]]:
-    """Lineups from the names of their policies, where equal names are the same policy."""
-    made = {name: make_policy(name, game) for name in {name for lineup in sources for name in lineup}}
-    return [[made[name] for name in lineup] for lineup in sources]
-
-
-def _work(task: tuple[int, int]) -> Scores:
-    return play_block(_WORK["setting"], _WORK["lineups"][task[0]], task[1])
-
-
 def lineup_folder(setting: Setting, lineup: Sequence[Policy], folder: Path | None) -> Path | None:
     """Where the blocks of a lineup are kept: named by all that decides what they hold, None where that is not known."""
     if folder is None or not all(policy.fingerprint for policy in lineup):
@@ -272,22 +223,12 @@ def lineup_folder(setting: Setting, lineup: Sequence[Policy], folder: Path | Non
     told = {
         "protocol": dealing.PROTOCOL,
         "version": __version__,
-        "sources": _sources(),
+        "sources": package_digest(),
         "block": BLOCK,
         "setting": [setting.game, setting.options, setting.view, setting.deal_set, setting.deals],
         "lineup": [[policy.name, policy.fingerprint] for policy in lineup],
     }
     return folder / hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
-
-
-@cache
-def _sources() -> str:
-    """A digest of this package's sources: other rules or bots play other games."""
-    package = Path(__file__).resolve().parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def forget(setting: Setting, lineups: Sequence[Sequence[Policy]], folder: Path | None) -> None:

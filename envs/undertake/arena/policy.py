@@ -11,6 +11,7 @@ import hashlib
 import importlib
 import inspect
 import operator
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from undertake.arena.deals import look
 from undertake.core.batch import illegal_message, records
-from undertake.core.compile import compiled
+from undertake.core.compile import JIT, compiled
 from undertake.core.game import GAMES, VIEWS, Game, check_choice, choose, get_game
 
 __all__ = ["Policy", "PolicyError", "make_policy"]
@@ -29,11 +30,25 @@ __all__ = ["Policy", "PolicyError", "make_policy"]
 SEES = ("observation", "view")
 _PAD = 64  # `encode` and `legal` write 64 bytes at a time, the last of them past the row's end
 _CHECKPOINT = "checkpoint:"
-_FORMS = "a bot's name, 'checkpoint:PATH' or 'package.module:attribute'"
+_SB3 = "sb3:"
+_ROLLOUT = re.compile(r"(?:\w+/)?rollout:")
+_FORMS = "a bot's name, 'checkpoint:PATH', 'rollout:N:policy', 'sb3:PATH' or 'package.module:attribute'"
 
 
 class PolicyError(ValueError):
     """A policy that cannot be had, does not fit the table, or has done what it may not; the message is one line."""
+
+
+class _Trusted(str):
+    """The name of a policy whose file the caller vouches for.
+
+    It goes to worker processes as it is, and no text from a command line or a file is one by itself.
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return self
 
 
 @dataclass(frozen=True)
@@ -70,7 +85,8 @@ class Policy:
 
     def bot(self, game: Game) -> npt.NDArray[Any]:
         """The `BOT` record, an array of one, of a scripted policy."""
-        return game.bots[self.name]
+        found = game.bots[self.name]
+        return found if JIT else found.view(np.recarray)
 
     def seated(self, game: Game, view: str) -> str:
         """The view it gets at a table of `game` that is played with `view`; PolicyError where it does not fit there."""
@@ -163,12 +179,15 @@ def _choose(
         chosen[b] = choose(views[b], bot[0], words[b])
 
 
-def make_policy(policy: Any, game: str | None = None, *, seed: int | None = None) -> Policy:
+def make_policy(policy: Any, game: str | None = None, *, seed: int | None = None, trust: bool = False) -> Policy:
     """The policy called `policy`, or the one that the object `policy` is.
 
     Names: "no_thanks/tuned", a scripted bot, where the prefix may go if `game` is given; "random", uniform over the
-    legal actions of any game; "checkpoint:PATH", a trained one; "my_package.my_module:MyPolicy", a function or class
-    that can be imported. Objects: functions, classes and instances as `docs/policies.md` describes them.
+    legal actions of any game; "checkpoint:PATH", a trained one; "rollout:300:random", a searching one that plays 300
+    imagined worlds out for every action, by that policy or several after commas (300total, 50ms: see `search.rollout`);
+    "sb3:PATH", one that stable-baselines3 has saved, which asks for `trust`: its zip holds pickles, and these can run
+    any code when they are opened; "my_package.my_module:MyPolicy", a function or class that can be imported. Objects:
+    functions, classes and instances as `docs/policies.md` describes them.
 
     With a `seed` the random numbers of `Policy.action` are the same each time.
 
@@ -180,7 +199,7 @@ def make_policy(policy: Any, game: str | None = None, *, seed: int | None = None
     if isinstance(policy, Policy):
         found = policy
     elif isinstance(policy, str):
-        found = _by_name(policy, game)
+        found = _by_name(_Trusted(policy) if trust else policy, game)
     else:
         found = _of_object(policy, None)
     if game is not None and found.game not in (None, game):
@@ -191,7 +210,11 @@ def make_policy(policy: Any, game: str | None = None, *, seed: int | None = None
 def _by_name(name: str, game: str | None) -> Policy:
     if name.startswith(_CHECKPOINT):
         return _checkpoint(name, game)
-    if ":" in name and not name.startswith("rollout:"):
+    if name.startswith(_SB3):
+        return _sb3(name, game)
+    if _ROLLOUT.match(name):
+        return _rollout(name, game)
+    if ":" in name:
         return _imported(name)
     if name == "random":
         return Policy(name, source=name, fingerprint=name)
@@ -228,6 +251,44 @@ def _checkpoint(name: str, game: str | None) -> Policy:
         if file.is_file():
             digest.update(file.read_bytes())
     return replace(_of_object(loaded, name), fingerprint=digest.hexdigest())
+
+
+def _sb3(name: str, game: str | None) -> Policy:
+    path = Path(name.removeprefix(_SB3))
+    if not isinstance(name, _Trusted):
+        raise PolicyError(
+            f"policy {name!r}: a zip of stable-baselines3 holds pickles, which can run any code when they are opened; "
+            "if you know where the file comes from, say --trust, in Python make_policy(..., trust=True)"
+        )
+    try:
+        module = importlib.import_module("undertake_training.sb3_policy")
+    except ModuleNotFoundError as error:
+        raise PolicyError(f"policy {name!r} needs the package {error.name!r}: pip install 'undertake[sb3]'") from None
+    loaded = module.load_policy(path, game=game)
+    digest = hashlib.sha256(loaded.path.read_bytes()).hexdigest()
+    return replace(_of_object(loaded, name), name=str.__str__(name), fingerprint=digest)
+
+
+def _rollout(name: str, game: str | None) -> Policy:
+    """A searching player, "rollout:BUDGET:policy[,policy…]"; its game is told by the prefix or by its policies."""
+    head, _, rest = name.partition("rollout:")
+    budget, _, listed = rest.partition(":")
+    if not listed:
+        raise PolicyError(f"policy {name!r} names no policy to play the rounds out; give 'rollout:N:policy'")
+    if head:
+        check_choice(f"the game of policy {name!r}", head[:-1], GAMES)
+    inner = [make_policy(each, head[:-1] or game) for each in listed.split(",")]
+    own = head[:-1] or game or next((policy.game for policy in inner if policy.game), None)
+    if own is None:
+        raise PolicyError(f"policy {name!r} is of no game by itself; write no_thanks/{name} or six_nimmt/{name}")
+    module = importlib.import_module("undertake.search.rollout")
+    try:
+        player = module.Rollout(own, module.parse_budget(budget), inner)
+    except ValueError as error:
+        raise PolicyError(f"policy {name!r}: {error}") from None
+    fingerprint = f"{own}/rollout:{budget}:" + ",".join(policy.fingerprint for policy in inner)
+    source = name if head else f"{own}/{name}"
+    return replace(_of_object(player, name), source=source, game=own, fingerprint=fingerprint)
 
 
 def _imported(name: str) -> Policy:

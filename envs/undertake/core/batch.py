@@ -221,10 +221,30 @@ class Batch:
         self._kind = REWARDS.index(reward)
         self._illegal, self._observe = illegal, observe
         self._penalty = worst_return(options, self._kind)
-        bounds = [num_envs * i // num_threads for i in range(num_threads + 1)]
+        self._num_threads = num_threads
+        self._bind()
+        self.reset(seed)
+
+    def _bind(self) -> None:
+        """Prepare the steps of the slices, which hold on to the arrays as they are now."""
+        bounds = [self.num_envs * i // self._num_threads for i in range(self._num_threads + 1)]
         self._slices = [self._cut(slice(a, b)) for a, b in itertools.pairwise(bounds) if b > a]
         self._pool = ThreadPoolExecutor(len(self._slices)) if len(self._slices) > 1 else None
-        self.reset(seed)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what only binds the arrays: a copy or a pickle goes on with the same games."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("states", "_slices", "_pool")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the arrays anew: kernels write past a row's end, so they need the bytes there."""
+        self.__dict__.update(state)
+        self.states = self._records.view(np.recarray)
+        for name in ("observation", "action_mask"):
+            given = getattr(self, name)
+            padded = _padded(given.shape, given.dtype.type)
+            padded[:] = given
+            setattr(self, name, padded)
+        self._bind()
 
     def reset(self, seed: int | None = None) -> None:
         """Deal a new game at every table; with a `seed` (a whole number from 0) the random streams start anew."""
