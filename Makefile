@@ -1,8 +1,8 @@
-# make demo · make test · make check · make bench: each makes .venv first, and works again without network.
+# make demo · make test · make check · make bench · make test-pipelines: each makes .venv first, and works again without network.
 
 GAME ?= no_thanks
 WORKERS ?= 2
-EXTRAS := train,render,dev
+EXTRAS := train,sb3,render,dev
 BIN := .venv/bin
 STAMP := .venv/.installed
 
@@ -15,10 +15,10 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python3.14; 
 unexport VIRTUAL_ENV PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench clean
+.PHONY: help install demo test test-pipelines check bench clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
 install: $(STAMP)  ## make .venv with the versions of constraints.txt
 
@@ -41,6 +41,9 @@ demo: $(STAMP)  ## train a policy for minutes and measure it; GAME=no_thanks (de
 test: $(STAMP)  ## run the test suite, without what is marked slow; WORKERS=2 processes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
+test-pipelines: $(STAMP)  ## test with each library that trains on the environments; PIPELINE=name for one of them
+	$(BIN)/python tests/pipelines/run.py $(PIPELINE)
+
 check: $(STAMP)  ## lint, format and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -49,5 +52,5 @@ check: $(STAMP)  ## lint, format and types
 bench: $(STAMP)  ## measure the engine's speed on this machine
 	$(BIN)/undertake bench
 
-clean:  ## remove .venv and the tools' caches
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+clean:  ## remove .venv, the pipelines' environments and the tools' caches
+	rm -rf .venv .pipelines .mypy_cache .pytest_cache .ruff_cache .hypothesis
