@@ -30,11 +30,12 @@ from rich.progress import Progress
 from rich.table import Table
 
 import undertake
-from undertake.arena.deals import play_scripted, root_key
+from undertake.arena.deals import look, play_scripted, root_key
 from undertake.core.batch import Batch, make_batch, new_states, records
 from undertake.core.compile import compiled
 from undertake.core.game import BOT, GAMES, get_game, make_options
 from undertake.core.rng import below, mix
+from undertake.search.rollout import Budget, Rollout
 
 __all__ = ["Measurement", "machine", "main", "measure"]
 
@@ -48,7 +49,7 @@ class Measurement:
 
     Attributes:
         what: "batch" and "aec" count decisions, "vector" and "sync_vector" decisions of the learners, "arena" games,
-            "connect_four_v3" steps, "memory_fill" bytes
+            "rollout" rounds played out by a searching player, "connect_four_v3" steps, "memory_fill" bytes
         per_second: per second of CPU time, median over the rounds
         reference: `per_second` of connect_four_v3 for "aec", of sync_vector for "vector", of memory_fill for all others
         best: the same as `per_second`, of the fastest round: what the machine does when nobody else slows it down
@@ -129,6 +130,7 @@ def _turns(env: Any, choice: random.Random, turns: int) -> int:
     return turns
 
 
+_SEARCHED_WITH = {"no_thanks": "threshold_3", "six_nimmt": "random"}
 _GYMNASIUM = {"no_thanks": "undertake/NoThanks-v0", "six_nimmt": "undertake/SixNimmt-v0"}
 
 
@@ -191,6 +193,28 @@ def _matches(game: str, players: int, bots: tuple[str, ...]) -> Callable[[], Cal
     return prepare
 
 
+def _playouts(game: str, bot: str) -> Callable[[], Callable[[], int]]:
+    """The first decisions of some games, searched with `bot` in all seats; worlds are imagined anew in every call."""
+
+    def prepare() -> Callable[[], int]:
+        found = get_game(game)
+        length = {"length": "hand"} if game == "six_nimmt" else {}
+        deals = 8
+        batch = make_batch(game, num_envs=deals, observe=False, **length)
+        views, mask = records(found.view_dtype, deals), np.zeros(deals * found.num_actions + 64, np.int8)
+        look(batch.states.view(np.ndarray), batch.seat, True, views, np.zeros(0, np.uint8), mask)
+        player = Rollout(game, Budget(32), [undertake.make_policy(bot, game)])
+        keys = random.Random(0)
+
+        def search() -> int:
+            mean, worlds = player.margins(views, keys.getrandbits(63))
+            return int((worlds[:, None] * ~np.isnan(mean)).sum())
+
+        return search
+
+    return prepare
+
+
 def _fill() -> Callable[[], int]:
     array = np.zeros(_FILL, np.uint8)
 
@@ -223,6 +247,7 @@ def _cases(games: tuple[str, ...]) -> Iterator[_Case]:
             "six_nimmt": ("closest_gap",),
         }
         yield _Case("arena", game, 4, "recall", 1, _matches(game, 4, bots[game]))
+        yield _Case("rollout", game, 4, "recall", 1, _playouts(game, _SEARCHED_WITH[game]))
 
 
 def measure(
@@ -284,6 +309,7 @@ def machine() -> str:
 _UNITS = {
     "memory_fill": "bytes",
     "arena": "games",
+    "rollout": "playouts",
     "batch": "decisions",
     "aec": "decisions",
     "vector": "decisions",

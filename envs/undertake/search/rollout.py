@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from undertake.arena.deals import play_actions
 from undertake.core.batch import records
 from undertake.core.compile import JIT, compiled
 from undertake.core.game import (
@@ -171,12 +172,6 @@ def _advance(
 
 
 @compiled
-def _play_actions(states: npt.NDArray[Any], tables: npt.NDArray[np.int64], actions: npt.NDArray[np.int64]) -> None:
-    for i in range(tables.shape[0]):
-        play(states[tables[i]], actions[i])
-
-
-@compiled
 def _add_margins(
     states: npt.NDArray[Any], seat: int, actions: npt.NDArray[np.int64], total: npt.NDArray[np.float64]
 ) -> None:
@@ -317,7 +312,7 @@ class Rollout:
                         open_tables = True
                         asked = states[tables]
                         turns = asked["turn"].astype(np.int64)
-                        _play_actions(states, tables, policy.actions(rules, asked, turns, view, rng))
+                        play_actions(states, tables, policy.actions(rules, asked, turns, view, rng))
                 if not open_tables:
                     break
             _add_margins(states, int(views[0]["seat"]), actions, total)
