@@ -39,7 +39,7 @@ demo: $(STAMP)  ## train a policy for minutes and measure it; GAME=no_thanks (de
 	$(BIN)/undertake train --config configs/demo/$(GAME).yaml --evaluate
 
 test: $(STAMP)  ## run the test suite, without what is marked slow; WORKERS=2 processes
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test-pipelines: $(STAMP)  ## test with each library that trains on the environments; PIPELINE=name for one of them
 	$(BIN)/python tests/pipelines/run.py $(PIPELINE)
