@@ -56,14 +56,13 @@ def test_aec(game: str, steps: int) -> None:
         low, high = bounds(game, reward, 4)
         env.reset(seed=each)
         for _ in range(steps // 8):
-            agent = env.agent_selection
             observation, paid, termination, truncation, info = env.last()
             assert low <= paid <= high
             assert truncation is False
             assert np.isfinite(info["score"])
             env.step(None if termination else wild(observation["action_mask"], rng))
             if rng.random() < 0.001 and env.agents and not any(env.terminations.values()):
-                env.resign(agent)
+                env.resign(env.agent_selection)
             if not env.agents:
                 ended += 1
                 env.reset()
