@@ -69,11 +69,6 @@ def speed_table(report: Mapping[str, Any]) -> str:
     for game, title in titles.items():
         bots = {"no_thanks": "four thresholds", "six_nimmt": "four closest_gap, one hand"}[game]
         rows.append(f"| {title}, whole matches in the arena, {bots} | {rate('arena', game=game):,.0f} games |")
-    for game, title in titles.items():
-        if not any(line["what"] == "rollout" for line in found):
-            continue  # a report from before searching players were measured
-        bot = {"no_thanks": "threshold_3, from the first card", "six_nimmt": "random, from the first trick"}[game]
-        rows.append(f"| {title}, rounds played out in search, four {bot} | {rate('rollout', game=game):,.0f} rounds |")
     rows.append(f"| filling memory, for scale | {rate('memory_fill') / 1e9:.1f} GB |")
     rows += [
         "",
