@@ -220,8 +220,7 @@ class Rollout:
 
     def act(self, views: Any, mask: npt.NDArray[np.int8], rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """The actions (int64 [B]) for the seats whose view records (`[B]`) are given."""
-        plain = np.asarray(views).view(get_game(self.game).view_dtype)
-        views = plain if JIT else plain.view(np.recarray)
+        views = self._records(views)
         keys = rng.integers(0, 1 << 64, len(views), dtype=np.uint64)
         chosen = np.zeros(len(views), np.int64)
         for b in range(len(views)):
@@ -234,10 +233,14 @@ class Rollout:
 
         `views` are view records [B] of seats that have a decision to make; `key` seeds the worlds.
         """
-        plain = np.asarray(views).view(get_game(self.game).view_dtype)
-        views = plain if JIT else plain.view(np.recarray)
+        views = self._records(views)
         found = [self._margins(views, b, np.uint64(stream(np.uint64(key), b))) for b in range(len(views))]
         return np.stack([mean for mean, _ in found]), np.array([worlds for _, worlds in found], np.int64)
+
+    def _records(self, views: Any) -> npt.NDArray[Any]:
+        """The view records in the form in which kernels take them."""
+        plain = np.asarray(views).view(get_game(self.game).view_dtype)
+        return plain if JIT else plain.view(np.recarray)
 
     def _margins(self, views: npt.NDArray[Any], b: int, key: np.uint64) -> tuple[npt.NDArray[np.float64], int]:
         rules = get_game(self.game)
