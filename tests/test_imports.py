@@ -25,6 +25,7 @@ PARTS: dict[str, set[str]] = {
 }
 for _game in GAMES:
     PARTS[f"{_game}.rules"] = {"core"}
+    PARTS[f"{_game}.options"] = {"core", f"{_game}.rules"}
     PARTS[f"{_game}.view"] = {"core", f"{_game}.rules"}
     PARTS[f"{_game}.bots"] = {"core", f"{_game}.rules", f"{_game}.view"}
     PARTS[f"{_game}.render"] = {"core", f"{_game}.rules", f"{_game}.view"}
