@@ -148,7 +148,7 @@ from undertake.api.aec import AECFace
 from undertake.api.page import strict_names
 from undertake.api.parallel import ParallelFace
 from undertake.no_thanks import GAME
-from undertake.no_thanks.rules import NoThanksOptions
+from undertake.no_thanks.options import NoThanksOptions
 
 __all__ = ["env", "parallel_env", "raw_env"]
 

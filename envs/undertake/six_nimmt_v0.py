@@ -160,7 +160,7 @@ from undertake.api.aec import AECFace
 from undertake.api.page import strict_names
 from undertake.api.parallel import ParallelFace
 from undertake.six_nimmt import GAME
-from undertake.six_nimmt.rules import SixNimmtOptions
+from undertake.six_nimmt.options import SixNimmtOptions
 
 __all__ = ["env", "parallel_env", "raw_env"]
 

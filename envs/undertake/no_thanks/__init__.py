@@ -1,7 +1,7 @@
 """No Thanks!: rules, views, bots and rendering, bound into one `GAME`."""
 
 from undertake.core import game as core
-from undertake.no_thanks import bots, render, rules, view
+from undertake.no_thanks import bots, options, render, rules, view
 
 core.implement(
     rules.STATE,
@@ -21,8 +21,8 @@ GAME = core.Game(
     view_dtype=view.VIEW,
     layouts={"table": view.TABLE_LAYOUT, "recall": view.RECALL_LAYOUT},
     whole_layout=render.WHOLE_LAYOUT,
-    options=rules.NoThanksOptions,
-    lay=rules.lay,
+    options=options.NoThanksOptions,
+    lay=options.lay,
     table=render.table,
     sight=render.sight,
     whole=render.whole,

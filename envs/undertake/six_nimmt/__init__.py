@@ -1,7 +1,7 @@
 """6 nimmt!: rules, views, bots and rendering, bound into one `GAME`."""
 
 from undertake.core import game as core
-from undertake.six_nimmt import bots, render, rules, view, view_imagine
+from undertake.six_nimmt import bots, options, render, rules, view, view_imagine
 
 core.implement(
     rules.STATE,
@@ -21,8 +21,8 @@ GAME = core.Game(
     view_dtype=view.VIEW,
     layouts={"table": view.TABLE_LAYOUT, "recall": view.RECALL_LAYOUT},
     whole_layout=render.WHOLE_LAYOUT,
-    options=rules.SixNimmtOptions,
-    lay=rules.lay,
+    options=options.SixNimmtOptions,
+    lay=options.lay,
     table=render.table,
     sight=render.sight,
     whole=render.whole,
