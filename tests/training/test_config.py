@@ -28,9 +28,9 @@ def test_only_what_differs_needs_to_be_written(tmp_path: Path) -> None:
 
 
 def test_what_is_written_is_what_was_read(tmp_path: Path) -> None:
-    loaded = read(tmp_path, "seed: 5\nopponents: {bots: [random]}\noptions: {chips: null, open_chips: true}")
+    loaded = read(tmp_path, "seed: 5\nopponents: {policies: [random]}\noptions: {chips: null, open_chips: true}")
     text = config.write(loaded)
-    assert text == "options:\n  chips: null\n  open_chips: true\nseed: 5\nopponents:\n  bots:\n  - random\n"
+    assert text == "options:\n  chips: null\n  open_chips: true\nseed: 5\nopponents:\n  policies:\n  - random\n"
     assert read(tmp_path, text) == loaded
     assert config.from_mapping(config.to_mapping(loaded)) == loaded
 

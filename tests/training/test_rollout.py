@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from undertake_training.network import PolicyNetwork
-from undertake_training.rollout import Rollout, share_rewards, split_rewards
+from undertake_training.rollout import Decisions, Rollout, share_rewards, split_rewards
 
 Array = npt.NDArray[Any]
 
@@ -142,7 +142,7 @@ def test_decisions_of_bots_are_passed_over() -> None:
 
 
 class ScriptedTables:
-    """A stand-in for the engine: seats, rewards and ends are drawn beforehand; an observation names its decision."""
+    """A stand-in for the tables: seats, rewards and ends are drawn beforehand; an observation names its decision."""
 
     def __init__(self, steps: int, tables: int, seats: int) -> None:
         rng = np.random.default_rng(3)
@@ -151,38 +151,34 @@ class ScriptedTables:
         self.ends = rng.random((steps, tables)) < 0.15
         self.now = 0
         self.done = np.zeros(tables, np.bool_)
-        self.score = np.zeros((tables, seats), np.float32)
-        self.observation = np.zeros((tables, 2), np.uint8)
-        self.action_mask = np.ones((tables, 4), np.int8)
+        self.pure = np.zeros(tables, np.bool_)
         self.seat = np.zeros(tables, np.int64)
-        self.states = np.zeros((tables, seats), np.float32)
+        self.occupant = np.full(tables, -1, np.int8)
+        self.standing = np.zeros((tables, seats), np.float32)
+        self.reached = np.zeros((tables, seats), np.float32)
         self.actions: list[list[int]] = []
-        self._show()
+
+    def look(self, observation: Array, action_mask: Array, extra: Array) -> None:
+        self.seat[:] = self.seats[self.now]
+        observation[:, 0] = self.now
+        observation[:, 1] = np.arange(len(observation))
+        action_mask[:] = 1
+        assert extra.shape == (len(observation), 0)
 
     def step(self, actions: Array) -> None:
         self.actions.append(actions.tolist())
-        self.states -= self.rewards[self.now]
+        self.standing -= self.rewards[self.now]
+        self.reached[:] = self.standing
         self.done[:] = self.ends[self.now]
-        self.score[self.done] = self.states[self.done]
-        self.states[self.done] = 0
+        self.standing[self.done] = 0
         self.now += 1
-        self._show()
-
-    def _show(self) -> None:
-        self.observation[:, 0] = self.now
-        self.observation[:, 1] = np.arange(len(self.observation))
-        self.seat[:] = self.seats[self.now]
-
-
-def copy(states: Array, out: Array) -> None:
-    out[:] = states
 
 
 class CountingNetwork:
     """Values that name the decision: step / 8 for the one reward."""
 
-    def __call__(self, observation: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return torch.full(mask.shape, -np.log(4.0)), observation[:, :1].float() / 8
+    def look(self, seen: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        return torch.full(mask.shape, -np.log(4.0)), seen[:, :1].float() / 8, seen
 
     def sample(self, log_probs: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         return torch.randint(4, (len(log_probs),), generator=generator)
@@ -194,16 +190,18 @@ def test_rollout_borders_lose_nothing(steps: int) -> None:
     total, tables, seats = 60, 5, 3
     batch = ScriptedTables(total, tables, seats)
     network, generator = cast("PolicyNetwork", CountingNetwork()), torch.Generator().manual_seed(0)
-    rollout = Rollout(steps=steps, tables=tables, seats=seats, features=2, actions=4, values=1)
+    decisions = Decisions.empty((seats + steps) * tables, features=2, actions=4, extra=0, values=1)
+    memory = decisions.part(0, seats + steps, tables)
+    rollout = Rollout(memory, seats)
     learned: dict[tuple[int, int], float] = {}
     for _ in range(total // steps):
-        rollout.collect(batch, network, generator, margin_scale=1.0, result="win", gae_lambda=0.0, standing=copy)
-        for row, table in rollout.trainable.nonzero().tolist():
-            step, at = rollout.observation[row, table].tolist()
+        rollout.collect(batch, network, generator, margin_scale=1.0, result="win", gae_lambda=0.0)
+        for row, table in memory.trainable.nonzero().tolist():
+            step, at = memory.observation[row, table].tolist()
             assert at == table
             assert (step, at) not in learned
-            assert rollout.action[row, table].item() == batch.actions[step][table]
-            learned[step, at] = (rollout.advantage + rollout.value)[row, table].item()
+            assert memory.action[row, table].item() == batch.actions[step][table]
+            learned[step, at] = (memory.advantage + memory.value)[row, table].item()
         rollout.carry()
 
     paid = (seats * batch.rewards - batch.rewards.sum(axis=2, keepdims=True)) / (seats - 1)  # own - mean of the others

@@ -36,7 +36,7 @@ def tiny(tmp_path: Path, **changes: Any) -> Config:
             network=Network(hidden=(16,)),
             ppo=config.PPO(minibatch=64),
             objective=Objective(blend_from=0.0, blend_to=0.5),
-            opponents=Opponents(bots=("threshold_3", "random"), tables=0.5),
+            opponents=Opponents(policies=("threshold_3", "random"), mixed=0.5),
             log=Log(runs=str(tmp_path), tensorboard=False),
         ),
         **changes,
@@ -47,7 +47,7 @@ SIX = {
     "game": "six_nimmt",
     "options": {"length": "hand"},
     "network": Network(hidden=(16,), card_slots=config.CardSlots(("hand_cards",), hidden=8)),
-    "opponents": Opponents(bots=("closest_gap",)),
+    "opponents": Opponents(policies=("closest_gap",)),
 }
 
 
@@ -60,7 +60,19 @@ def without_clock(metrics: list[dict[str, Any]]) -> list[str]:
     return [repr({name: value for name, value in line.items() if name not in clock}) for line in metrics]
 
 
-@pytest.mark.parametrize("changes", [{}, {"opponents": Opponents()}, SIX], ids=["bots", "self-play", "six_nimmt"])
+ALL = {
+    "num_players": 3,
+    "other_sizes": (2, 4),
+    "network": Network(hidden=(16,), critic=(8,)),
+    "ppo": config.PPO(minibatch=64, average=0.9, magnet=0.1),
+    "opponents": Opponents(("tuned", "past"), fields=0.4, mixed=0.4, past_every=UPDATE, past_kept=2),
+}
+"""Every part that a run can have."""
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"opponents": Opponents()}, SIX, ALL], ids=["bots", "self-play", "six_nimmt", "all"]
+)
 def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path: Path, changes: dict[str, Any]) -> None:
     whole = tmp_path / "whole"
     halves = tmp_path / "halves"
@@ -81,14 +93,17 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path: Path, chan
 
     assert any(not torch.equal(after_three[name], tensor) for name, tensor in weights(second).items()), "it went on"
     assert all(torch.equal(tensor, weights(second)[name]) for name, tensor in weights(run).items())
-    assert np.array_equal(run.batch.states, second.batch.states)
+    for one, other in zip(run.groups, second.groups, strict=True):
+        assert np.array_equal(one.tables.batch.states, other.tables.batch.states)
     assert without_clock(read_log(whole))[3:] == without_clock(read_log(halves))
-    assert (whole / checkpoint.POLICY).read_bytes() == (halves / checkpoint.POLICY).read_bytes()
+    (tensors, card), (others, other) = (checkpoint.read(at / checkpoint.POLICY, "policy") for at in (whole, halves))
+    assert all(torch.equal(tensor, others[name]) for name, tensor in tensors.items())
+    assert {**card, "cpu_hours": 0} == {**other, "cpu_hours": 0}
 
 
 def test_another_seed_is_another_run(tmp_path: Path) -> None:
     one, other = runs.start(tiny(tmp_path)), runs.start(tiny(tmp_path, seed=1))
-    assert not np.array_equal(one.batch.observation, other.batch.observation)
+    assert not np.array_equal(one.groups[0].tables.batch.states, other.groups[0].tables.batch.states)
     assert not torch.equal(one.network.trunk[0].weight, other.network.trunk[0].weight)  # type: ignore[arg-type]
 
 
@@ -204,7 +219,7 @@ def test_what_cannot_be_is_one_clear_line(tmp_path: Path, capsys: pytest.Capture
     refused("num_players is 8", "train", "--num-players", "8", *runs)
     refused("'chip'", "train", "--options", "chip", "3", *runs)
     refused("view is 'recal'", "train", "--view", "recal", *runs)
-    refused("no bot 'thresold_3'; did you mean 'threshold_3'?", "train", "--opponents.bots", "thresold_3", *runs)
+    refused("no bot 'thresold_3'; did you mean 'threshold_3'?", "train", "--opponents.policies", "thresold_3", *runs)
     refused("policy 'milker_wins' is unknown, did you mean 'milker_win'?", "train", *strange)
     refused("no slice 'hand_cards'", "train", "--network.card-slots.slices", "hand_cards", *runs)
     refused("ppo.clip: 2.0 is not allowed", "train", "--ppo.clip", "2", *runs)

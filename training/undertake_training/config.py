@@ -18,6 +18,7 @@ from typing import Any, Literal
 import yaml
 
 __all__ = [
+    "PAST",
     "PPO",
     "CardSlots",
     "Config",
@@ -68,6 +69,9 @@ class Network:
     """Widths of the trunk's layers."""
     card_slots: CardSlots = field(default_factory=CardSlots)
     """Scoring of the hand's cards, for games whose actions are cards."""
+    critic: tuple[int, ...] = ()
+    """Widths of a value network on top of the trunk, for training alone, which also sees what the view hides and who
+    sits where. None: the advantages come from the trunk's own values."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,11 @@ class PPO:
     """Lambda of the advantage estimate: 1 trusts outcomes alone, 0 the value network alone."""
     value_weight: float = 0.5
     """Weight of the value loss."""
+    average: float = 0.0
+    """The moving average of the weights keeps this share at each gradient step and takes the rest from the new ones;
+    it is what is saved, measured and put among the past opponents. 0: no average, the weights themselves."""
+    magnet: float = 0.0
+    """Weight of the divergence from the average's policy: policies that must stay mixed circle less."""
     max_gradient: float = 0.5
     """Gradients are scaled down to at most this norm."""
 
@@ -112,14 +121,25 @@ class Objective:
     """Final weight of the result's advantage; the margin's is one less this."""
 
 
+PAST = "past"
+"""Name among the opponents of the run's own earlier policies."""
+
+
 @dataclass(frozen=True)
 class Opponents:
-    """Scripted bots at the training tables. Self-play alone does not learn to beat those who play badly."""
+    """Who else sits at the training tables. Self-play alone does not learn to beat those who play badly."""
 
-    bots: tuple[str, ...] = ()
-    """Names of the game's bots, drawn evenly; none: pure self-play."""
-    tables: float = 0.5
-    """Share of the games in which bots sit in 1 to n - 1 of the n seats, each number as often."""
+    policies: tuple[str, ...] = ()
+    """Names of the game's bots, "past" for the run's own earlier policies, checkpoint:PATH for a trained policy; each
+    is drawn as often as it is named. None: pure self-play."""
+    fields: float = 0.0
+    """Share of the games in which one of them plays all seats but one, as in measuring."""
+    mixed: float = 0.5
+    """Share of the games in which they sit in 1 to n - 1 of the n seats, each number as often, drawn one by one."""
+    past_every: int = 500_000
+    """Decisions after which the policy joins the past ones."""
+    past_kept: int = 8
+    """Past policies kept; a new one takes the place of one drawn at random, so that old ones stay among them."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +150,9 @@ class Measure:
     """Policies that fill the other seats while training, each in its turn; none: all of the game's bots."""
     test_fields: tuple[str, ...] = ()
     """The same for the measurement that `--evaluate` asks for."""
+    goals: dict[str, float] = field(default_factory=dict)
+    """Win shares wanted in the fields, by name. The best policy of a run is that of the greatest mean share less the
+    worst gap to a goal; without goals, to the mean itself."""
     every: int = 0
     """Decisions between two measurements on dev deals; 0: never."""
     deals: int = 128
@@ -157,7 +180,11 @@ class Config:
     game: str = "no_thanks"
     """Name of the game."""
     num_players: int = 4
-    """Seats at every table."""
+    """Seats at a table, in training and in measuring."""
+    other_sizes: tuple[int, ...] = ()
+    """Numbers of players that are trained besides, by the same network."""
+    other_tables: float = 0.3
+    """Share of the tables that the other sizes have together."""
     view: str = "recall"
     """What the seats see: "table" (what lies in sight) or "recall" (the public past as well)."""
     options: dict[str, Option] = field(default_factory=dict)
@@ -167,13 +194,15 @@ class Config:
     seed: int = 0
     """Seed of deals, network and play: the same seed and threads give the same run."""
     decisions: int = 4_000_000
-    """Budget: decisions played by all seats together."""
+    """Budget: decisions of trained policies; those of bots are not counted."""
     tables: int = 1024
     """Tables that are played side by side."""
     steps: int = 64
     """Decisions a table and rollout; tables x steps decisions make one update."""
     threads: int = 2
     """CPU threads of torch."""
+    device: Literal["auto", "cpu", "cuda"] = "cpu"
+    """Where the network acts and learns; "auto": on a GPU if there is one."""
     greedy: bool = False
     """How the trained policy plays: its likeliest action each time, or drawn from its probabilities."""
     network: Network = field(default_factory=Network)
@@ -270,6 +299,9 @@ def check(config: Config) -> None:
         ("network.card_slots.slots", network.card_slots.slots),
         ("network.card_slots.actions", network.card_slots.actions),
         ("network.card_slots.hidden", network.card_slots.hidden),
+        ("opponents.past_every", config.opponents.past_every),
+        ("opponents.past_kept", config.opponents.past_kept),
+        *((f"network.critic[{i}]", width) for i, width in enumerate(network.critic)),
         *((f"network.hidden[{i}]", width) for i, width in enumerate(network.hidden)),
     ):
         if value < 1:
@@ -291,10 +323,18 @@ def check(config: Config) -> None:
         ("objective.blend_from", objective.blend_from, 0.0, 1.0),
         ("objective.blend_to", objective.blend_to, objective.blend_from, 1.0),
         ("objective.result_weight", objective.result_weight, 0.0, 1.0),
-        ("opponents.tables", config.opponents.tables, 0.0, 1.0),
+        ("ppo.average", ppo.average, 0.0, 0.999999),
+        ("ppo.magnet", ppo.magnet, 0.0, 100.0),
+        ("opponents.fields", config.opponents.fields, 0.0, 1.0),
+        ("opponents.mixed", config.opponents.mixed, 0.0, round(1.0 - config.opponents.fields, 12)),
+        ("other_tables", config.other_tables, 0.0, 1.0),
     ):
         if not low <= number <= high:
             raise ConfigError(f"{name}: {number} is not allowed, {low} to {high}")
+    if ppo.magnet and not ppo.average:
+        raise ConfigError("ppo.magnet: it draws to the average's policy, so ppo.average must be above 0")
+    if config.num_players in config.other_sizes or len({*config.other_sizes}) < len(config.other_sizes):
+        raise ConfigError(f"other_sizes: {list(config.other_sizes)} is not allowed, each size once and not num_players")
     if not network.hidden:
         raise ConfigError("network.hidden: at least one layer is wanted")
     if config.name in (".", "..") or any(character in config.name for character in "/\\\0"):

@@ -21,10 +21,12 @@ from torch import Tensor, nn
 from undertake_training.config import CardSlots, ConfigError, Network
 
 __all__ = [
+    "Critic",
     "PolicyNetwork",
     "Shape",
     "Slots",
     "build",
+    "build_critic",
     "find_slots",
     "make_shape",
     "shape_from_mapping",
@@ -122,28 +124,35 @@ class PolicyNetwork(nn.Module):
 
         `action_mask` is `[B, N]`, non-zero where legal. A row without any legal action gives even probabilities.
         """
-        plain = observation * self.scale if observation.dtype == torch.uint8 else observation
-        features = (plain - self.centre) * self.gain
-        hidden = features
-        for layer in self.trunk:
+        return self.look(observation, action_mask)[:2]
+
+    def look(self, observation: Tensor, action_mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-probabilities and values as `forward` gives them, and what the trunk makes of the observation."""
+        exact = observation.dtype == torch.uint8
+        counts = observation.to(self.gain.dtype) if exact else (observation / self.scale).round()
+        factor = self.gain * self.scale
+        shift = self.centre * self.gain
+        # The preparation moved into the first layer's weights, which are fewer than the numbers.
+        first = self.trunk[0]
+        assert isinstance(first, nn.Linear)
+        hidden = torch.relu(nn.functional.linear(counts, first.weight * factor, first.bias - first.weight @ shift))
+        for layer in self.trunk[1:]:
             hidden = torch.relu(layer(hidden))
         logits = self.policy(hidden)
         if self.shape.slots:
-            number = self._card_numbers(plain, self.shape.slots)
-            logits = self._with_cards(number, features, hidden, logits, self.shape.slots)
+            logits = self._with_cards(counts, hidden, logits, self.shape.slots)
         logits = logits.masked_fill(action_mask == 0, MASKED)
-        return torch.log_softmax(logits, dim=-1), self.value(hidden)
+        return torch.log_softmax(logits, dim=-1), self.value(hidden), hidden
 
-    def _card_numbers(self, plain: Tensor, slots: Slots) -> Tensor:
-        """Numbers int64 `[B, S]` of the cards in the slots, 0 for an empty one."""
-        start, stop = slots.ranges[0]
-        step = (stop - start) // slots.slots
-        return (plain[:, start:stop:step] / self.scale[start]).round().long()
-
-    def _with_cards(self, number: Tensor, features: Tensor, hidden: Tensor, others: Tensor, slots: Slots) -> Tensor:
+    def _with_cards(self, counts: Tensor, hidden: Tensor, others: Tensor, slots: Slots) -> Tensor:
         """Logits `[B, N]`: every card in a slot has that slot's score, cards not in hand have `MASKED`."""
-        parts = [features[:, start:stop].reshape(len(features), slots.slots, -1) for start, stop in slots.ranges]
-        cards = torch.cat(parts, dim=-1)  # [B, S, F]
+        start, stop = slots.ranges[0]
+        number = counts[:, start : stop : (stop - start) // slots.slots].long()  # [B, S], 0 for an empty slot
+        factor, shift = self.gain * self.scale, self.gain * self.centre
+        parts = [
+            (counts[:, a:b] * factor[a:b] - shift[a:b]).reshape(len(counts), slots.slots, -1) for a, b in slots.ranges
+        ]
+        cards = torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]  # [B, S, F]
         # The first layer over (slot, trunk) as a sum of two: the trunk's part is computed once and not once a slot.
         inner = torch.relu(self.slot_features(cards) + self.slot_context(hidden).unsqueeze(1))
         score = self.slot_score(torch.relu(self.slot_hidden(inner))).squeeze(-1)  # [B, S]
@@ -170,17 +179,56 @@ class PolicyNetwork(nn.Module):
 
     def sample(self, log_probs: Tensor, generator: torch.Generator) -> Tensor:
         """Draw actions `[B]` from log-probabilities `[B, N]`, by adding Gumbel noise and taking the largest."""
-        noise = torch.empty_like(log_probs).exponential_(generator=generator).clamp_min_(1e-20)
-        return (log_probs - noise.log()).argmax(dim=-1)
+        noise = torch.empty(log_probs.shape).exponential_(generator=generator).clamp_min_(1e-20)
+        return (log_probs - noise.log().to(log_probs.device)).argmax(dim=-1)
 
     def tensors(self) -> dict[str, Tensor]:
         """The weights by name, ready to be saved."""
         return {name: tensor.detach().cpu().contiguous() for name, tensor in self.state_dict().items()}
 
 
+class Critic(nn.Module):
+    """Values `[B, K]` that know more than the policy: a help in training alone.
+
+    Its input is what the policy's trunk makes of the observation `[B, W]` and, beside it, E numbers uint8 `[B, E]`,
+    times `scale`: what the view hides and who sits where.
+    """
+
+    scale: Tensor
+
+    def __init__(self, width: int, scale: Tensor, hidden: tuple[int, ...], num_values: int) -> None:
+        super().__init__()
+        self.register_buffer("scale", scale.detach().clone().to(torch.float32))
+        self.seen = nn.Linear(width, hidden[0])
+        self.extra = nn.Linear(len(scale), hidden[0], bias=False)
+        self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(hidden))
+        self.value = nn.Linear(hidden[-1], num_values)
+
+    def forward(self, trunk: Tensor, extra: Tensor) -> Tensor:
+        """Values `[B, K]`."""
+        more = nn.functional.linear(extra.to(self.scale.dtype), self.extra.weight * self.scale)
+        hidden = torch.relu(self.seen(trunk) + more)
+        for layer in self.layers:
+            hidden = torch.relu(layer(hidden))
+        values: Tensor = self.value(hidden)
+        return values
+
+
+def build_critic(width: int, scale: Tensor, hidden: tuple[int, ...], num_values: int, seed: int) -> Critic:
+    """A critic with fresh weights drawn from `seed`, for a trunk of `width` numbers."""
+    critic = Critic(width, scale, hidden, num_values)
+    _initialise(critic, seed)
+    return critic
+
+
 def build(shape: Shape, scale: Tensor, seed: int) -> PolicyNetwork:
     """A network with fresh orthogonal weights drawn from `seed`; the policy starts almost even, the values near 0."""
     network = PolicyNetwork(shape, scale)
+    _initialise(network, seed)
+    return network
+
+
+def _initialise(network: nn.Module, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     for name, module in network.named_modules():
         if isinstance(module, nn.Linear):
@@ -189,7 +237,6 @@ def build(shape: Shape, scale: Tensor, seed: int) -> PolicyNetwork:
                 nn.init.orthogonal_(module.weight, gain, generator=generator)
                 if module.bias is not None:
                     module.bias.zero_()
-    return network
 
 
 def make_shape(network: Network, slices: Mapping[str, slice], num_actions: int, values: int) -> Shape:

@@ -1,116 +1,98 @@
-"""Scripted bots in some seats of some tables, so that the policy also learns to beat those who play worse than it does.
+"""Who else sits at the training tables: scripted bots, trained policies, the run's own past, by their names.
 
-Letters: B tables, n seats.
+Letters: K opponents.
 """
 
 from __future__ import annotations
 
+import copy
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from undertake.core.batch import records
-from undertake.core.compile import compiled
-from undertake.core.game import Game, choose, see
-from undertake.core.rng import GAMMA, below, mix, stream
-from undertake_training.config import ConfigError, Opponents
+from undertake.core.game import BOT, Game
+from undertake_training.checkpoint import load_policy
+from undertake_training.config import PAST, ConfigError, Opponents
+from undertake_training.network import PolicyNetwork
 
-__all__ = ["ScriptedSeats"]
+__all__ = ["Cast", "Past", "make_cast"]
 
-LEARNER = -1
-"""Mark of a seat that the policy being trained plays."""
-
-
-@compiled
-def _next(keys: npt.NDArray[np.uint64], b: int) -> np.uint64:
-    """The next word of table b's own random stream."""
-    keys[b] = keys[b] + GAMMA
-    return mix(keys[b])
+_CHECKPOINT = "checkpoint:"
 
 
-@compiled
-def _seat(
-    keys: npt.NDArray[Any], tables: npt.NDArray[np.bool_], share: float, bots: int, seats: npt.NDArray[Any]
-) -> None:
-    """At the marked tables draw anew who sits where: with chance `share` one to n - 1 bots, else none."""
-    n = seats.shape[1]
-    for b in range(seats.shape[0]):
-        if not tables[b]:
-            continue
-        seats[b, :] = -1
-        if below(_next(keys, b), 1 << 20) >= share * (1 << 20):
-            continue
-        left = 1 + below(_next(keys, b), n - 1)
-        # As many of the seats, evenly: each is taken with the chance that those still wanted leave it.
-        for s in range(n):
-            if below(_next(keys, b), n - s) < left:
-                seats[b, s] = below(_next(keys, b), bots)
-                left -= 1
+@dataclass
+class Past:
+    """The run's own earlier policies; `network` plays one of them, drawn anew for every rollout."""
+
+    network: PolicyNetwork
+    weights: list[dict[str, torch.Tensor]] = field(default_factory=list)
+
+    def add(self, network: PolicyNetwork, kept: int, generator: torch.Generator) -> None:
+        """Keep the weights of `network`; with `kept` there already they take the place of one drawn at random."""
+        weights = network.tensors()
+        weights = {name: tensor.clone() for name, tensor in weights.items()}
+        if len(self.weights) < kept:
+            self.weights.append(weights)
+        else:
+            self.weights[int(torch.randint(kept, (), generator=generator))] = weights
+
+    def draw(self, current: PolicyNetwork, generator: torch.Generator) -> None:
+        """Let `network` play one of the past policies, evenly; while there is none, the current one."""
+        count = len(self.weights)
+        chosen = self.weights[int(torch.randint(count, (), generator=generator))] if count else current.state_dict()
+        self.network.load_state_dict(chosen)
 
 
-@compiled
-def _act(
-    states: npt.NDArray[Any],
-    views: npt.NDArray[Any],
-    keys: npt.NDArray[Any],
-    bots: npt.NDArray[Any],
-    recall: bool,
-    seats: npt.NDArray[Any],
-    actions: npt.NDArray[np.int64],
-    learner: npt.NDArray[np.bool_],
-) -> None:
-    """Overwrite the action of every table where a bot is to act; `learner` marks the others."""
-    view = views[0]
-    for b in range(states.shape[0]):
-        turn = states[b].turn
-        bot = seats[b, turn]
-        learner[b] = bot < 0
-        if bot >= 0:
-            see(states[b], turn, recall, view)
-            actions[b] = choose(view, bots[bot], _next(keys, b))
+@dataclass(frozen=True)
+class Cast:
+    """The opponents, each once.
+
+    Attributes:
+        names: their K names
+        bots: `BOT` records `[K]`, empty ones for trained policies
+        scripted: bool `[K]`, which are bots
+        weights: int64 `[W]`, from which opponents are drawn evenly
+        networks: the trained policies by their numbers
+        past: the run's own past, if it is among them; its network is among `networks`
+    """
+
+    names: tuple[str, ...]
+    bots: npt.NDArray[Any]
+    scripted: npt.NDArray[np.bool_]
+    weights: npt.NDArray[np.int64]
+    networks: Mapping[int, PolicyNetwork]
+    past: Past | None = None
 
 
-@compiled
-def _seed(keys: npt.NDArray[Any], seed: np.uint64) -> None:
-    for b in range(keys.shape[0]):
-        keys[b] = stream(mix(seed), b)
+def make_cast(game: Game, settings: Opponents, view: str, network: PolicyNetwork) -> Cast:
+    """The configured opponents; `network`, the policy to be trained, gives the past ones their shape.
 
-
-class ScriptedSeats:
-    """Who sits where at B tables: `seats` int8 `[B, n]`, -1 the policy being trained, else the number of a bot."""
-
-    def __init__(self, game: Game, settings: Opponents, *, tables: int, num_players: int, view: str, seed: int) -> None:
-        self._share, self._recall = settings.tables, view == "recall"
-        self._bots = _records(game, settings.bots)
-        self._views = records(game.view_dtype)
-        self.keys = np.zeros(tables, np.uint64)
-        self.seats = np.full((tables, num_players), LEARNER, np.int8)
-        self.learner = np.ones(tables, np.bool_)
-        _seed(self.keys, np.uint64(seed))
-        self.seat(np.ones(tables, np.bool_))
-
-    def seat(self, tables: npt.NDArray[np.bool_]) -> None:
-        """Draw anew who sits at the tables marked in bool `[B]`: those where a game begins."""
-        if len(self._bots):
-            _seat(self.keys, tables, self._share, len(self._bots), self.seats)
-
-    def act(self, states: npt.NDArray[Any], actions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Let the bots choose: overwrite their tables' `actions` `[B]`; returns where the policy acts, bool `[B]`."""
-        if len(self._bots):
-            _act(states, self._views, self.keys, self._bots, self._recall, self.seats, actions, self.learner)
-        return self.learner
-
-
-def _records(game: Game, names: Sequence[str]) -> npt.NDArray[Any]:
-    """The `BOT` records of the named bots of the game."""
-    bots: Mapping[str, Any] = game.bots
-    for name in names:
-        if name not in bots:
-            near = difflib.get_close_matches(name, bots, 1, 0.0)
-            raise ConfigError(f"opponents.bots: {game.title} has no bot {name!r}; did you mean {near[0]!r}?")
-    if not names:
-        return np.zeros(0)
-    return np.concatenate([bots[name] for name in names]).view(np.recarray)
+    Raises:
+        ConfigError: a name that is no bot's, in one line with the nearest.
+        CheckpointError: a checkpoint that cannot be loaded, or is of another game or view.
+    """
+    names = tuple(dict.fromkeys(settings.policies))
+    bots = records(BOT, len(names)) if names else np.zeros(0, BOT)
+    networks: dict[int, PolicyNetwork] = {}
+    past = None
+    for k, name in enumerate(names):
+        if name == PAST:
+            past = Past(copy.deepcopy(network).requires_grad_(False))
+            networks[k] = past.network
+        elif name.startswith(_CHECKPOINT):
+            loaded = load_policy(name.removeprefix(_CHECKPOINT), game=game.name, view=view).network
+            networks[k] = loaded.requires_grad_(False).to(network.scale.device)
+        elif name in game.bots:
+            bots[k] = game.bots[name][0]
+        else:
+            near = difflib.get_close_matches(name, [*game.bots, PAST, _CHECKPOINT], 1, 0.0)[0]
+            raise ConfigError(f"opponents.policies: {game.title} has no bot {name!r}; did you mean {near!r}?")
+    scripted = np.array([k not in networks for k in range(len(names))], np.bool_)
+    weights = np.array([names.index(name) for name in settings.policies], np.int64)
+    return Cast(names, bots, scripted, weights, networks, past)

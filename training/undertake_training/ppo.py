@@ -19,8 +19,9 @@ from torch import Tensor, nn
 
 from undertake_training import checkpoint
 from undertake_training.config import Config
-from undertake_training.report import RunLog
-from undertake_training.run import Run, save
+from undertake_training.report import SHARE, RunLog
+from undertake_training.rollout import RolloutStats
+from undertake_training.run import Run, save, save_best
 
 __all__ = ["Interrupted", "TrainingError", "advance", "blend", "objective_weights", "train"]
 
@@ -41,27 +42,38 @@ def advance(run: Run) -> Metrics:
     Raises:
         TrainingError: the loss is not finite; the weights are left as they were before the bad step.
     """
-    config, rollout = run.config, run.rollout
-    begun = time.perf_counter()
-    games = rollout.collect(
-        run.batch,
-        run.network,
-        run.generator,
-        run.scripted,
-        margin_scale=config.objective.margin_scale,
-        result=config.objective.result,
-        gae_lambda=config.ppo.gae_lambda,
-    )
+    config = run.config
+    begun, cpu = time.perf_counter(), time.process_time()
+    if run.cast.past:
+        run.cast.past.draw(run.policy, run.generator)
+    games = RolloutStats()
+    for group in run.groups:
+        games += group.rollout.collect(
+            group.tables,
+            run.network,
+            run.generator,
+            critic=run.critic,
+            networks=run.cast.networks,
+            device=run.device,
+            margin_scale=config.objective.margin_scale,
+            result=config.objective.result,
+            gae_lambda=config.ppo.gae_lambda,
+        )
     played = time.perf_counter()
     metrics = learn(run)
-    rollout.carry()
-    run.decisions += config.steps * config.tables
+    for group in run.groups:
+        group.rollout.carry()
+    before, run.decisions = run.decisions, run.decisions + sum(group.rollout.learner.size for group in run.groups)
+    opponents = config.opponents
+    if run.cast.past and run.decisions // opponents.past_every > before // opponents.past_every:
+        run.cast.past.add(run.policy, opponents.past_kept, run.generator)
     ended = time.perf_counter()
     run.seconds += ended - begun
+    run.cpu_seconds += time.process_time() - cpu
     metrics |= {
         "decisions": run.decisions,
         "seconds": run.seconds,
-        "decisions_per_second": config.steps * config.tables / (ended - begun),
+        "decisions_per_second": (run.decisions - before) / (ended - begun),
         "rollout_share": (played - begun) / (ended - begun),
         "games": games.games,
         "table_score": games.score / games.games if games.games else math.nan,
@@ -71,26 +83,18 @@ def advance(run: Run) -> Metrics:
 
 
 def learn(run: Run) -> Metrics:
-    """Several epochs of clipped policy gradient over the decisions of `run.rollout` that can be learned from."""
-    ppo, rollout, network = run.config.ppo, run.rollout, run.network
-    observation, action_mask, action, log_prob, value, advantage = (
-        buffer.flatten(0, 1)
-        for buffer in (
-            rollout.observation,
-            rollout.action_mask,
-            rollout.action,
-            rollout.log_prob,
-            rollout.value,
-            rollout.advantage,
-        )
-    )
-    rows = rollout.trainable.flatten().nonzero().squeeze(1)  # [M]
+    """Several epochs of clipped policy gradient over the decisions in memory that can be learned from."""
+    ppo, network, critic = run.config.ppo, run.network, run.critic
+    memory = run.memory.to(run.device)
+    observation, action_mask, action, log_prob = memory.observation, memory.action_mask, memory.action, memory.log_prob
+    extra = memory.extra
+    rows = memory.trainable.nonzero().squeeze(1)  # [M]
     if len(rows) < 2:
         return {}
-    target = advantage + value
+    target = memory.advantage + memory.value
     weights = objective_weights(run.config, run.progress)
-    gain = torch.zeros(len(advantage))
-    gain[rows] = blend(advantage[rows], weights)
+    gain = torch.zeros(len(target), device=run.device)
+    gain[rows] = blend(memory.advantage[rows], weights)
     entropy_weight = ramp(ppo.entropy, ppo.entropy_end, run.progress)
     for group in run.optimizer.param_groups:
         group["lr"] = ramp(ppo.learning_rate, ppo.learning_rate_end, run.progress)
@@ -98,24 +102,35 @@ def learn(run: Run) -> Metrics:
     sums: Metrics = dict.fromkeys(("policy_loss", "value_loss", "entropy", "kl", "clipped"), 0.0)
     parts = max(1, round(len(rows) / ppo.minibatch))
     for _ in range(ppo.epochs):
-        shuffled = rows[torch.randperm(len(rows), generator=run.generator)]
+        shuffled = rows[torch.randperm(len(rows), generator=run.generator).to(run.device)]
         for part in shuffled.tensor_split(parts):
-            log_probs, values = network(observation[part], action_mask[part])
+            seen, mask = observation[part], action_mask[part]
+            log_probs, values, trunk = network.look(seen, mask)
             change = log_probs.gather(1, action[part].unsqueeze(1)).squeeze(1) - log_prob[part]
             ratio = change.exp()
             bounded = ratio.clamp(1 - ppo.clip, 1 + ppo.clip)
             policy_loss = -torch.minimum(ratio * gain[part], bounded * gain[part]).mean()
             value_loss = (values - target[part]).square().sum(dim=1).mean() / 2
+            if critic:
+                value_loss = value_loss + (critic(trunk, extra[part]) - target[part]).square().sum(dim=1).mean() / 2
             entropy = -(log_probs.exp() * log_probs).sum(dim=1).mean()
             loss = policy_loss + ppo.value_weight * value_loss - entropy_weight * entropy
+            if ppo.magnet and run.average:
+                with torch.no_grad():
+                    drawn_to, _ = run.average(seen, mask)
+                loss = loss + ppo.magnet * (log_probs.exp() * (log_probs - drawn_to)).sum(dim=1).mean()
             run.optimizer.zero_grad()
-            loss.backward()
+            torch.autograd.backward(loss)
             norm = nn.utils.clip_grad_norm_(network.parameters(), ppo.max_gradient)
+            if critic:
+                norm = norm + nn.utils.clip_grad_norm_(critic.parameters(), ppo.max_gradient)
             if not torch.isfinite(loss + norm):
                 what = f"the loss is {loss.item()}, its gradient's norm {norm.item()}"
                 raise TrainingError(f"{what}, after {run.decisions:,} decisions")
             run.optimizer.step()
             with torch.no_grad():
+                if run.average:
+                    torch._foreach_lerp_(list(run.average.parameters()), list(network.parameters()), 1 - ppo.average)
                 sums["policy_loss"] += policy_loss.item()
                 sums["value_loss"] += value_loss.item()
                 sums["entropy"] += entropy.item()
@@ -123,7 +138,7 @@ def learn(run: Run) -> Metrics:
                 sums["clipped"] += ((ratio - 1).abs() > ppo.clip).float().mean().item()
     metrics = {name: total / (parts * ppo.epochs) for name, total in sums.items()}
     spread = target[rows].var(dim=0)
-    explained = 1 - advantage[rows].var(dim=0) / spread.clamp_min(1e-12)
+    explained = 1 - memory.advantage[rows].var(dim=0) / spread.clamp_min(1e-12)
     return metrics | {
         "explained_margin": explained[0].item(),
         "explained_result": explained[1].item(),
@@ -135,7 +150,7 @@ def learn(run: Run) -> Metrics:
 def blend(advantage: Tensor, weights: tuple[float, float]) -> Tensor:
     """One advantage `[M]` of mean 0 and deviation 1 from those of margin and result `[M, 2]`, each normalised first."""
     normal = (advantage - advantage.mean(dim=0)) / (advantage.std(dim=0) + 1e-8)
-    mixed = normal @ torch.tensor(weights)
+    mixed = normal @ torch.tensor(weights, device=normal.device)
     return mixed / (mixed.std() + 1e-8)
 
 
@@ -180,6 +195,7 @@ def train(run: Run, folder: Path, *, measure: Callable[[Run], dict[str, float]] 
                 if measure and config.measure.every and (over or _due(run, measured, config.measure.every)):
                     metrics |= measure(run)
                     measured = run.decisions
+                    _keep_best(run, metrics, folder)
                 log.add(metrics)
                 if not over and _due(run, saved, config.log.checkpoint_every):
                     save(run, folder)
@@ -192,6 +208,20 @@ def train(run: Run, folder: Path, *, measure: Callable[[Run], dict[str, float]] 
             f"stopped after {run.decisions:,} of {config.decisions:,} decisions, saved in {folder}; "
             f"go on with: undertake train --resume {folder}"
         )
+
+
+def _keep_best(run: Run, metrics: Metrics, folder: Path) -> None:
+    """Save the policy apart if its win shares on the dev deals are the best so far: their mean less the worst gap."""
+    shares = {name.removeprefix(SHARE): share for name, share in metrics.items() if name.startswith(SHARE)}
+    if not shares:
+        return
+    mean = sum(shares.values()) / len(shares)
+    goals = run.config.measure.goals
+    merit = mean - max(goals.get(name, mean) - share for name, share in shares.items())
+    metrics["merit"] = merit
+    if run.best is None or merit > run.best:
+        run.best = merit
+        save_best(run, folder)
 
 
 def _due(run: Run, last: int, every: int) -> bool:

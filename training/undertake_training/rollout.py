@@ -1,17 +1,18 @@
 """Playing the tables and sharing out what every decision earned.
 
-Letters: T steps, B tables, n seats, N actions, D features, K rewards kept apart (margin, result), R = n + T rows.
+Letters: T steps, B tables, n seats, N actions, D features, E extra numbers for the critic, K rewards kept apart
+(margin, result), R = n + T rows, M decisions.
 
-One network plays all seats, yet every seat of a table is a trajectory of its own: a decision earns all that its seat is
-paid from then until the seat decides again, or until the game ends. At the end of a rollout each seat's last decision
-has not been paid out: what follows it is not known. It is not learned from yet; its value stands for the future of the
-seat's earlier decisions, and with what it has earned so far it is carried, in one of the first n rows of the next
-rollout.
+One network plays many seats, yet every seat of a table is a trajectory of its own: a decision earns all that its seat
+is paid from then until the seat decides again, or until the game ends. At the end of a rollout each seat's last
+decision has not been paid out: what follows it is not known. It is not learned from yet; its value stands for the
+future of the seat's earlier decisions, and with what it has earned so far it is carried, in one of the first n rows of
+the next rollout.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -20,27 +21,72 @@ import numpy.typing as npt
 import torch
 
 from undertake.core.compile import compiled
-from undertake.core.game import score
-from undertake_training.network import PolicyNetwork
-from undertake_training.opponents import ScriptedSeats
+from undertake_training.network import Critic, PolicyNetwork
+from undertake_training.tables import LEARNER
 
-__all__ = ["Batch", "Rollout", "RolloutStats", "share_rewards", "split_rewards"]
+__all__ = ["Decisions", "Playing", "Rollout", "RolloutStats", "share_rewards", "split_rewards"]
 
 Array = npt.NDArray[Any]
 
+SPARE = 64
+"""Rows of `Decisions` left free behind each rollout's: tables write a few bytes past their last row."""
 
-class Batch(Protocol):
-    """What is used of `undertake.core.batch.Batch`, which see."""
 
-    observation: Array
-    action_mask: Array
+class Playing(Protocol):
+    """What is used of `undertake_training.tables.Tables`, which see."""
+
     seat: Array
+    occupant: Array
     done: Array
-    score: Array
-    states: Any
+    reached: Array
+    standing: Array
+    pure: Array
+
+    def look(self, observation: Array, action_mask: Array, extra: Array) -> None:
+        """Write what the seats to act see."""
 
     def step(self, actions: Array) -> object:
-        """Play one decision a table, `actions` int64 `[B]`; overwrites the arrays above."""
+        """Play one decision a table."""
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Memory for M decisions, written by the tables and read by torch without a copy in between."""
+
+    observation: torch.Tensor
+    action_mask: torch.Tensor
+    extra: torch.Tensor
+    action: torch.Tensor
+    log_prob: torch.Tensor
+    value: torch.Tensor
+    advantage: torch.Tensor
+    trainable: torch.Tensor
+
+    @staticmethod
+    def empty(count: int, *, features: int, actions: int, extra: int, values: int) -> Decisions:
+        """Zeroed memory: uint8 `[M, D]`, int8 `[M, N]`, uint8 `[M, E]`, then `[M]` or `[M, K]`."""
+        return Decisions(
+            observation=torch.zeros((count, features), dtype=torch.uint8),
+            action_mask=torch.zeros((count, actions), dtype=torch.int8),
+            extra=torch.zeros((count, extra), dtype=torch.uint8),
+            action=torch.zeros(count, dtype=torch.int64),
+            log_prob=torch.zeros(count),
+            value=torch.zeros((count, values)),
+            advantage=torch.zeros((count, values)),
+            trainable=torch.zeros(count, dtype=torch.bool),
+        )
+
+    def part(self, start: int, rows: int, tables: int) -> Decisions:
+        """A view of `rows * tables` of the decisions, as `[R, B, ...]`."""
+        count = rows * tables
+        return Decisions(**{n: t[start : start + count].unflatten(0, (rows, tables)) for n, t in vars(self).items()})
+
+    def to(self, device: torch.device) -> Decisions:
+        """The decisions on a device: themselves if they are there."""
+        return Decisions(**{name: tensor.to(device) for name, tensor in vars(self).items()})
+
+
+_CARRIED = ("observation", "action_mask", "extra", "action", "log_prob", "value")
 
 
 @dataclass
@@ -57,35 +103,27 @@ class RolloutStats:
         self.score += float(scores.mean(axis=1).sum())
         self.best_score += float(scores.min(axis=1).sum())
 
-
-@compiled
-def standings(states: Array, out: Array) -> None:
-    """Write the score `[B, n]` of every seat as if its game ended now."""
-    for b in range(out.shape[0]):
-        for s in range(out.shape[1]):
-            out[b, s] = score(states[b], s)
+    def __iadd__(self, other: RolloutStats) -> RolloutStats:
+        """Add the sums of another rollout."""
+        self.games += other.games
+        self.score += other.score
+        self.best_score += other.best_score
+        return self
 
 
 class Rollout:
-    """Buffers of one rollout, `[R, B, ...]`.
+    """One rollout at B tables of n seats.
 
-    Rows 0 .. n - 1 hold the carried decisions, one a seat; row n + t holds the decision of step t.
+    Rows 0 .. n - 1 of `decisions` hold the carried decisions, one a seat; row n + t holds the decision of step t.
     """
 
-    def __init__(self, *, steps: int, tables: int, seats: int, features: int, actions: int, values: int) -> None:
-        rows = seats + steps
-        self.steps, self.tables, self.seats = steps, tables, seats
-        self.observation = torch.zeros((rows, tables, features), dtype=torch.uint8)
-        self.action_mask = torch.zeros((rows, tables, actions), dtype=torch.int8)
-        self.action = torch.zeros((rows, tables), dtype=torch.int64)
-        self.log_prob = torch.zeros((rows, tables), dtype=torch.float32)
-        self.value = torch.zeros((rows, tables, values), dtype=torch.float32)
-        self.advantage = torch.zeros((rows, tables, values), dtype=torch.float32)
-        self.trainable = torch.zeros((rows, tables), dtype=torch.bool)
-        self.seat = np.zeros((steps, tables), dtype=np.int8)
-        self.learner = np.ones((steps, tables), dtype=np.bool_)
-        self.done = np.zeros((steps, tables), dtype=np.bool_)
-        self.reward = np.zeros((steps, tables, seats, values), dtype=np.float32)
+    def __init__(self, decisions: Decisions, seats: int) -> None:
+        rows, tables, values = decisions.value.shape
+        self.decisions, self.seats, self.steps = decisions, seats, rows - seats
+        self.seat = np.zeros((self.steps, tables), dtype=np.int8)
+        self.learner = np.ones((self.steps, tables), dtype=np.bool_)
+        self.done = np.zeros((self.steps, tables), dtype=np.bool_)
+        self.reward = np.zeros((self.steps, tables, seats, values), dtype=np.float32)
         self.carried = np.zeros((seats, tables), dtype=np.bool_)
         self.pending = np.zeros((seats, tables, values), dtype=np.float32)
         self._last_row = np.zeros((seats, tables), dtype=np.int32)
@@ -94,59 +132,58 @@ class Rollout:
     @torch.no_grad()
     def collect(
         self,
-        batch: Batch,
+        tables: Playing,
         network: PolicyNetwork,
         generator: torch.Generator,
-        scripted: ScriptedSeats | None = None,
         *,
+        critic: Critic | None = None,
+        networks: Mapping[int, PolicyNetwork] | None = None,
+        device: torch.device | None = None,
         margin_scale: float,
         result: Literal["win", "rank"],
         gae_lambda: float,
-        standing: Callable[[Array, Array], None] = standings,
     ) -> RolloutStats:
-        """Play `steps` decisions at every table and work out which decisions can be learned from, and their advantages.
+        """Play T decisions at every table and work out which decisions can be learned from, and their advantages.
 
-        `scripted` tells in which seats bots act; `standing` writes the score of every seat as if its game ended now.
-        Fills all buffers; call `carry` before the next rollout.
+        `networks` act for the trained opponents, by their numbers; values come from the `critic` if there is one.
+        Fills all memory; call `carry` before the next rollout.
         """
         stats = RolloutStats()
-        before, after = np.zeros_like(batch.score), np.zeros_like(batch.score)
-        standing(batch.states, before)
-        observation, action_mask = self.observation.numpy(), self.action_mask.numpy()
+        memory = self.decisions
+        device = device or torch.device("cpu")
+        observation, action_mask, extra = memory.observation.numpy(), memory.action_mask.numpy(), memory.extra.numpy()
         for step in range(self.steps):
             row = self.seats + step
-            observation[row] = batch.observation
-            action_mask[row] = batch.action_mask
-            self.seat[step] = batch.seat
-            log_probs, value = network(self.observation[row], self.action_mask[row])
+            tables.look(observation[row], action_mask[row], extra[row])
+            self.seat[step] = tables.seat
+            self.learner[step] = tables.occupant == LEARNER
+            seen, mask = memory.observation[row].to(device), memory.action_mask[row].to(device)
+            log_probs, value, trunk = network.look(seen, mask)
             action = network.sample(log_probs, generator)
-            if scripted:
-                self.learner[step] = scripted.act(batch.states, action.numpy())
-            self.action[row] = action
-            self.log_prob[row] = log_probs.gather(1, action.unsqueeze(1)).squeeze(1)
-            self.value[row] = value
-            batch.step(action.numpy())
-            self.done[step] = batch.done
-            standing(batch.states, after)
-            reached = np.where(batch.done[:, None], batch.score, after)
-            split_rewards(self.reward[step], before, reached, batch.done, margin_scale, result)
-            before, after = after, before
-            if batch.done.any():
-                own = batch.done & (scripted.seats < 0).all(axis=1) if scripted else batch.done
-                stats.add(batch.score[own])
-                if scripted:
-                    scripted.seat(batch.done)
+            for number, other in (networks or {}).items():
+                where = torch.from_numpy(np.flatnonzero(tables.occupant == number)).to(device)
+                if len(where):
+                    action[where] = other.sample(other(seen[where], mask[where])[0], generator)
+            memory.action[row] = action
+            memory.log_prob[row] = log_probs.gather(1, action.unsqueeze(1)).squeeze(1)
+            memory.value[row] = critic(trunk, memory.extra[row].to(device)) if critic else value
+            before = tables.standing.copy()
+            tables.step(memory.action[row].numpy())
+            self.done[step] = tables.done
+            split_rewards(self.reward[step], before, tables.reached, tables.done, margin_scale, result)
+            if tables.pure.any():
+                stats.add(tables.reached[tables.pure])
         share_rewards(
             self.seat,
             self.learner,
             self.done,
             self.reward,
-            self.value.numpy(),
+            memory.value.numpy(),
             self.carried,
             self.pending,
             gae_lambda,
-            self.advantage.numpy(),
-            self.trainable.numpy(),
+            memory.advantage.numpy(),
+            memory.trainable.numpy(),
             self._last_row,
             self._last_pending,
         )
@@ -157,23 +194,23 @@ class Rollout:
         seat, table = np.nonzero(self._last_row >= 0)
         source = torch.from_numpy(self._last_row[seat, table].astype(np.int64))
         to, at = torch.from_numpy(seat), torch.from_numpy(table)
-        for buffer in (self.observation, self.action_mask, self.action, self.log_prob, self.value):
+        memory = self.decisions
+        for buffer in (
+            memory.observation,
+            memory.action_mask,
+            memory.extra,
+            memory.action,
+            memory.log_prob,
+            memory.value,
+        ):
             buffer[to, at] = buffer[source, at]  # the right side is a copy, so no row is overwritten before it is read
         self.carried[:] = self._last_row >= 0
         self.pending[:] = self._last_pending
 
     def arrays(self) -> dict[str, Array]:
         """What `carry` left, as views: all that the next rollout needs of this one."""
-        seats = self.seats
-        return {
-            "observation": self.observation.numpy()[:seats],
-            "action_mask": self.action_mask.numpy()[:seats],
-            "action": self.action.numpy()[:seats],
-            "log_prob": self.log_prob.numpy()[:seats],
-            "value": self.value.numpy()[:seats],
-            "carried": self.carried,
-            "pending": self.pending,
-        }
+        kept = {name: getattr(self.decisions, name).numpy()[: self.seats] for name in _CARRIED}
+        return {**kept, "carried": self.carried, "pending": self.pending}
 
 
 def split_rewards(

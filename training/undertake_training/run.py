@@ -6,7 +6,8 @@ one that was never stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,85 +17,145 @@ import torch
 from torch import Tensor
 
 from undertake.core.batch import Batch, make_batch
-from undertake.core.game import get_game
 from undertake_training import checkpoint
 from undertake_training import config as configuration
 from undertake_training import network as networks
 from undertake_training.config import Config, ConfigError
-from undertake_training.opponents import ScriptedSeats
-from undertake_training.rollout import Rollout
+from undertake_training.opponents import Cast, make_cast
+from undertake_training.rollout import SPARE, Decisions, Rollout
+from undertake_training.tables import Tables, extra_scale
 
-__all__ = ["REWARDS", "STATE", "Run", "card", "resume", "save", "start"]
+__all__ = ["BEST", "REWARDS", "STATE", "Group", "Run", "card", "resume", "save", "save_best", "start"]
 
 REWARDS = 2
 """Rewards kept apart, each with a value head of its own: 0 the margin, 1 the result."""
 
 STATE = "resume.safetensors"
+BEST = "best.safetensors"
+
+
+@dataclass(frozen=True)
+class Group:
+    """The tables of one number of players and what is played there."""
+
+    tables: Tables
+    rollout: Rollout
 
 
 @dataclass
 class Run:
-    """A run and all that moves while it goes on: the same run, saved and resumed, plays and learns the same."""
+    """A run and all that moves while it goes on: the same run, saved and resumed, plays and learns the same.
+
+    `memory` holds the decisions of all groups; `average` is the moving average of the network, if one is kept.
+    """
 
     config: Config
-    batch: Batch
+    device: torch.device
     network: networks.PolicyNetwork
+    critic: networks.Critic | None
+    average: networks.PolicyNetwork | None
     optimizer: torch.optim.Optimizer
     generator: torch.Generator
-    rollout: Rollout
-    scripted: ScriptedSeats | None
+    cast: Cast
+    memory: Decisions
+    groups: tuple[Group, ...]
     decisions: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    best: float | None = None
 
     @property
     def progress(self) -> float:
         """Share of the budget played, 0 to 1."""
         return min(1.0, self.decisions / self.config.decisions)
 
+    @property
+    def policy(self) -> networks.PolicyNetwork:
+        """The policy that is saved and measured."""
+        return self.average or self.network
+
+    @property
+    def parameters(self) -> list[torch.nn.Parameter]:
+        """All that is learned."""
+        return [*self.network.parameters(), *(self.critic.parameters() if self.critic else ())]
+
 
 def start(config: Config) -> Run:
     """A fresh run.
 
     Raises:
-        ConfigError: the game, its options or its view are not allowed, or the network does not fit them.
+        ConfigError: the game, its options or its view are not allowed, the network does not fit them, an opponent is
+            not known, or there is no GPU.
     """
     configuration.check(config)
-    seeds = np.random.SeedSequence(config.seed).generate_state(4, np.uint32)
-    batch = _tables(config, config.tables, config.seed)
-    layout = get_game(config.game).layouts[config.view]
-    shape = networks.make_shape(config.network, layout.slices, batch.num_actions, REWARDS)
-    network = networks.build(shape, torch.from_numpy(batch.scale.copy()), int(seeds[0]))
-    rollout = Rollout(
-        steps=config.steps,
-        tables=config.tables,
-        seats=config.num_players,
-        features=batch.num_features,
-        actions=batch.num_actions,
+    device = _device(config.device)
+    game_seeds, network_seed, generator_seed, seat_seed, sample_seed, critic_seed = _seeds(config)
+    batches = [_tables(config, size, tables, game_seeds + i) for i, (size, tables) in enumerate(_sizes(config))]
+    game = batches[0].game
+    layout = game.layouts[config.view]
+    shape = networks.make_shape(config.network, layout.slices, batches[0].num_actions, REWARDS)
+    network = networks.build(shape, torch.from_numpy(layout.scale.copy()), network_seed)
+    network.calibrate(_sample(config, sample_seed))
+    network.to(device)
+    cast = make_cast(game, config.opponents, config.view, network)
+    critic, width = None, 0
+    if config.network.critic:
+        scale = torch.from_numpy(extra_scale(game, cast))
+        width = len(scale)
+        critic = networks.build_critic(config.network.hidden[-1], scale, config.network.critic, REWARDS, critic_seed)
+        critic.to(device)
+    shares = {"fields": config.opponents.fields, "mixed": config.opponents.mixed}
+    rows = [size + config.steps for size, _ in _sizes(config)]
+    counts = [r * batch.num_envs for r, batch in zip(rows, batches, strict=True)]
+    memory = Decisions.empty(
+        sum(counts) + SPARE * len(counts),
+        features=layout.size,
+        actions=game.num_actions,
+        extra=width,
         values=REWARDS,
     )
-    scripted = None
-    if config.opponents.bots:
-        scripted = ScriptedSeats(
-            get_game(config.game),
-            config.opponents,
-            tables=config.tables,
-            num_players=config.num_players,
-            view=config.view,
-            seed=int(seeds[2]),
-        )
-    network.calibrate(_sample(config, int(seeds[3])))
-    optimizer = torch.optim.Adam(network.parameters(), lr=config.ppo.learning_rate, eps=1e-5, fused=True)
-    return Run(config, batch, network, optimizer, torch.Generator().manual_seed(int(seeds[1])), rollout, scripted)
+    groups, at = [], 0
+    for i, batch in enumerate(batches):
+        part = memory.part(at, rows[i], batch.num_envs)
+        groups.append(Group(Tables(batch, cast, seed=seat_seed + i, **shares), Rollout(part, batch.num_players)))
+        at += counts[i] + SPARE
+    average = copy.deepcopy(network).requires_grad_(False) if config.ppo.average else None
+    learned = [*network.parameters(), *(critic.parameters() if critic else ())]
+    optimizer = torch.optim.Adam(learned, lr=config.ppo.learning_rate, eps=1e-5, fused=True)
+    generator = torch.Generator().manual_seed(generator_seed)
+    return Run(config, device, network, critic, average, optimizer, generator, cast, memory, tuple(groups))
 
 
-def _tables(config: Config, tables: int, seed: int) -> Batch:
+def _seeds(config: Config) -> Iterator[int]:
+    words = np.random.SeedSequence(config.seed).generate_state(5, np.uint32)
+    return iter((config.seed, *(int(words[i]) for i in (0, 1, 2, 3, 4))))
+
+
+def _device(name: str) -> torch.device:
+    there = torch.cuda.is_available()
+    if name == "cuda" and not there:
+        raise ConfigError("device: 'cuda' is not allowed, torch finds no GPU here; allowed are 'cpu' and 'auto'")
+    return torch.device("cuda" if name == "cuda" or (name == "auto" and there) else "cpu")
+
+
+def _sizes(config: Config) -> list[tuple[int, int]]:
+    """Numbers of players, each with its number of tables."""
+    if not config.other_sizes:
+        return [(config.num_players, config.tables)]
+    each = max(1, round(config.tables * config.other_tables / len(config.other_sizes)))
+    main = max(1, config.tables - each * len(config.other_sizes))
+    return [(config.num_players, main), *((size, each) for size in config.other_sizes)]
+
+
+def _tables(config: Config, players: int, tables: int, seed: int) -> Batch:
     try:
         return make_batch(
             config.game,
             num_envs=tables,
             seed=seed,
             view=config.view,
-            num_players=config.num_players,
+            observe=False,
+            num_players=players,
             **config.options,
         )
     except (TypeError, ValueError) as error:
@@ -102,13 +163,14 @@ def _tables(config: Config, tables: int, seed: int) -> Batch:
 
 
 def _sample(config: Config, seed: int) -> Tensor:
-    """Observations uint8 `[B, D]` from random play, of every stage of the game."""
-    batch = _tables(config, 256, seed)
+    """Observations uint8 `[B, D]` from random play, of every stage of the game and every size."""
     seen = []
-    for step in range(400):
-        batch.step(batch.random_actions(seed + step * 256))
-        if step % 8 == 0:
-            seen.append(torch.from_numpy(batch.observation.copy()))
+    for players, _ in _sizes(config):
+        batch = _tables(config, players, 256, seed)
+        for step in range(400):
+            batch.step(batch.random_actions(seed + step * 256))
+            if step % 8 == 0:
+                seen.append(torch.from_numpy(batch.observe(batch.seat)[0]))
     return torch.cat(seen)
 
 
@@ -119,24 +181,34 @@ def card(run: Run) -> dict[str, Any]:
         num_players=run.config.num_players,
         view=run.config.view,
         options=run.config.options,
-        network=run.network,
+        network=run.policy,
         config=configuration.to_mapping(run.config),
         decisions=run.decisions,
         seed=run.config.seed,
         greedy=run.config.greedy,
+        cpu_hours=round(run.cpu_seconds / 3600, 3),
     )
 
 
 def save(run: Run, folder: Path) -> None:
     """Write the policy with its card, then the state to resume from."""
-    checkpoint.save_policy(folder / checkpoint.POLICY, run.network, card(run))
-    tensors = {f"network.{name}": tensor for name, tensor in run.network.tensors().items()}
+    checkpoint.save_policy(folder / checkpoint.POLICY, run.policy, card(run))
+    tensors: dict[str, Tensor] = {}
+    for name, part in _modules(run).items():
+        tensors |= {f"{name}.{key}": tensor.detach().cpu() for key, tensor in part.state_dict().items()}
     for index, state in run.optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{index}.{name}": tensor for name, tensor in state.items()}
+        tensors |= {f"optimizer.{index}.{name}": tensor.cpu() for name, tensor in state.items()}
+    for i, weights in enumerate(run.cast.past.weights if run.cast.past else ()):
+        tensors |= {f"past.{i}.{name}": tensor for name, tensor in weights.items()}
     tensors["generator"] = run.generator.get_state()
     tensors |= {name: _bytes(array) for name, array in _arrays(run).items()}
-    data = {"config": configuration.to_mapping(run.config), "decisions": run.decisions, "seconds": run.seconds}
-    checkpoint.save(folder / STATE, tensors, "run", data)
+    data = {name: getattr(run, name) for name in _NUMBERS}
+    checkpoint.save(folder / STATE, tensors, "run", {"config": configuration.to_mapping(run.config), **data})
+
+
+def save_best(run: Run, folder: Path) -> None:
+    """Write the policy as it is now as the best of the run."""
+    checkpoint.save_policy(folder / BEST, run.policy, card(run))
 
 
 def resume(folder: Path, change: Callable[[Config], Config] = lambda config: config) -> Run:
@@ -150,14 +222,21 @@ def resume(folder: Path, change: Callable[[Config], Config] = lambda config: con
     try:
         before = configuration.from_mapping(data["config"])
         run = start(before)
-        run.decisions, run.seconds = int(data["decisions"]), float(data["seconds"])
-        run.network.load_state_dict({name: tensors[f"network.{name}"] for name in run.network.state_dict()})
+        for name in _NUMBERS:
+            setattr(run, name, data[name])
+        for name, part in _modules(run).items():
+            part.load_state_dict({key: tensors[f"{name}.{key}"] for key in part.state_dict()})
         state = run.optimizer.state_dict()
         names = ("step", "exp_avg", "exp_avg_sq")
-        count = len(list(run.network.parameters()))
         present = f"optimizer.0.{names[0]}" in tensors
-        state["state"] = {i: {n: tensors[f"optimizer.{i}.{n}"] for n in names} for i in range(count if present else 0)}
+        count = len(run.parameters) if present else 0
+        state["state"] = {i: {n: tensors[f"optimizer.{i}.{n}"] for n in names} for i in range(count)}
         run.optimizer.load_state_dict(state)
+        if run.cast.past:
+            keys = run.cast.past.network.state_dict().keys()
+            while f"past.{len(run.cast.past.weights)}.scale" in tensors:
+                i = len(run.cast.past.weights)
+                run.cast.past.weights.append({key: tensors[f"past.{i}.{key}"] for key in keys})
         run.generator.set_state(tensors["generator"])
         for name, array in _arrays(run).items():
             array[...] = np.frombuffer(tensors[name].numpy().tobytes(), array.dtype).reshape(array.shape)
@@ -173,14 +252,22 @@ def resume(folder: Path, change: Callable[[Config], Config] = lambda config: con
     return run
 
 
+_NUMBERS = ("decisions", "seconds", "cpu_seconds", "best")
+
+
+def _modules(run: Run) -> dict[str, torch.nn.Module]:
+    """The networks that a run has, by name."""
+    named = {"network": run.network, "critic": run.critic, "average": run.average}
+    return {name: part for name, part in named.items() if part}
+
+
 def _arrays(run: Run) -> dict[str, Any]:
     """All arrays that carry a run from one update to the next, as views to save and to overwrite."""
-    names = ("states", "observation", "action_mask", "seat", "reward", "done", "score")
-    arrays = {f"batch.{name}": getattr(run.batch, name) for name in names}
-    arrays |= {f"rollout.{name}": array for name, array in run.rollout.arrays().items()}
-    if run.scripted:
-        arrays |= {"scripted.keys": run.scripted.keys, "scripted.seats": run.scripted.seats}
-    return arrays
+    return {
+        f"{i}.{name}": array
+        for i, group in enumerate(run.groups)
+        for name, array in (group.tables.arrays() | group.rollout.arrays()).items()
+    }
 
 
 def _bytes(array: Any) -> Tensor:

@@ -105,7 +105,7 @@ def _check_fields(asked: Arguments) -> None:
 def in_fields(run: runs.Run) -> dict[str, float]:
     """Win shares of the policy as it is now in the configured fields, on dev deals in every seat."""
     config = run.config
-    policy = CheckpointPolicy(run.network, runs.card(run), config.run_name, greedy=config.greedy)
+    policy = CheckpointPolicy(run.policy, runs.card(run), config.run_name, greedy=config.greedy)
     shares = {}
     for bot in _fields(config, config.measure.fields):
         lineup = [policy, *[bot] * (config.num_players - 1)]

@@ -50,6 +50,7 @@ __all__ = [
     "play",
     "random_legal",
     "resign",
+    "reveal",
     "score",
     "see",
     "shuffle",
@@ -87,7 +88,8 @@ class Game:
     """One game, for everything that is written over any game.
 
     `table(state)` is the whole truth as plain data and `sight(view)` the same shape with what the seat may not see set
-    to None; `text` draws either. `whole(state)` is the whole truth as counts, by the features of `whole_layout`.
+    to None; `text` draws either. `whole(state)` is the whole truth as counts, by the features of `whole_layout`;
+    `hidden_layout` is that of the operation `reveal`.
     `events(before, action, after)` are the public events of one decision, with a negative action those that follow
     a player's leaving. `bots` are `BOT` records by name. `lay(state, deck)` puts a given deck on the table, to be
     followed by `start`.
@@ -103,6 +105,7 @@ class Game:
     view_dtype: np.dtype[Any]
     layouts: Mapping[str, Layout]
     whole_layout: Layout
+    hidden_layout: Layout
     options: type[Any]
     lay: Callable[[Any, Sequence[int]], None]
     table: Callable[[Any], dict[str, Any]]
@@ -251,6 +254,11 @@ def see(state: Any, seat: int, recall: bool, view: Any) -> None:
     _of("see", state)(state, seat, recall, view)
 
 
+def reveal(state: Any, seat: int, out: npt.NDArray[np.uint8], at: int) -> None:
+    """Write what the views of `seat` hide as counts to `out[at:at + H]` (flat uint8), for critics in training."""
+    _of("reveal", state)(state, seat, out, at)
+
+
 def legal(view: Any, mask: npt.NDArray[np.int8], at: int) -> None:
     """Write the seat's action mask to `mask[at:at + N]` (flat int8); zeros where it has nothing to decide.
 
@@ -280,7 +288,7 @@ def choose(view: Any, bot: Any, word: np.uint64) -> int:
 
 
 _OPERATIONS = (
-    *(shuffle, start, play, resign, is_legal, score, paid, random_legal, end_after_round, see),
+    *(shuffle, start, play, resign, is_legal, score, paid, random_legal, end_after_round, see, reveal),
     *(legal, encode, imagine, default_action, choose),
 )
 

@@ -1,12 +1,12 @@
 """No Thanks!: rules, views, bots and rendering, bound into one `GAME`."""
 
 from undertake.core import game as core
-from undertake.no_thanks import bots, options, render, rules, view
+from undertake.no_thanks import bots, hidden, options, render, rules, view
 
 core.implement(
     rules.STATE,
     *(rules.shuffle, rules.start, rules.play, rules.resign, rules.is_legal, rules.score, rules.paid),
-    *(rules.random_legal, rules.end_after_round, view.see),
+    *(rules.random_legal, rules.end_after_round, view.see, hidden.reveal),
 )
 core.implement(view.VIEW, view.legal, view.encode, view.imagine, view.default_action, bots.choose)
 
@@ -21,6 +21,7 @@ GAME = core.Game(
     view_dtype=view.VIEW,
     layouts={"table": view.TABLE_LAYOUT, "recall": view.RECALL_LAYOUT},
     whole_layout=render.WHOLE_LAYOUT,
+    hidden_layout=hidden.HIDDEN_LAYOUT,
     options=options.NoThanksOptions,
     lay=options.lay,
     table=render.table,

@@ -1,12 +1,12 @@
 """6 nimmt!: rules, views, bots and rendering, bound into one `GAME`."""
 
 from undertake.core import game as core
-from undertake.six_nimmt import bots, options, render, rules, view, view_imagine
+from undertake.six_nimmt import bots, hidden, options, render, rules, view, view_imagine
 
 core.implement(
     rules.STATE,
     *(rules.shuffle, rules.start, rules.play, rules.resign, rules.is_legal, rules.score, rules.paid),
-    *(rules.random_legal, rules.end_after_round, view.see),
+    *(rules.random_legal, rules.end_after_round, view.see, hidden.reveal),
 )
 core.implement(view.VIEW, view.legal, view.encode, view_imagine.imagine, view.default_action, bots.choose)
 
@@ -21,6 +21,7 @@ GAME = core.Game(
     view_dtype=view.VIEW,
     layouts={"table": view.TABLE_LAYOUT, "recall": view.RECALL_LAYOUT},
     whole_layout=render.WHOLE_LAYOUT,
+    hidden_layout=hidden.HIDDEN_LAYOUT,
     options=options.SixNimmtOptions,
     lay=options.lay,
     table=render.table,
