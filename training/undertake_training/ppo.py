@@ -29,7 +29,7 @@ Metrics = dict[str, float]
 
 
 class TrainingError(RuntimeError):
-    """Training cannot go on: the loss is no number any more."""
+    """Training cannot go on: the loss is no number any more, or nothing can be written."""
 
 
 class Interrupted(Exception):  # noqa: N818
@@ -178,7 +178,8 @@ def train(run: Run, folder: Path, *, measure: Callable[[Run], dict[str, float]] 
 
     Raises:
         Interrupted: Ctrl-C; the update under way was finished and everything saved.
-        TrainingError: the loss is no number any more; the last checkpoint is left as it is.
+        TrainingError: the loss is no number any more, or a file cannot be written; the last checkpoint is left as it
+            is.
     """
     config = run.config
     threads = torch.get_num_threads()
@@ -201,6 +202,11 @@ def train(run: Run, folder: Path, *, measure: Callable[[Run], dict[str, float]] 
                     save(run, folder)
                     saved = run.decisions
             save(run, folder)
+    except OSError as error:
+        raise TrainingError(
+            f"cannot write {error.filename or folder}: {error.strerror or error}, after {run.decisions:,} decisions; "
+            f"what was saved before is as it was; make room and go on with: undertake train --resume {folder}"
+        ) from None
     finally:
         torch.set_num_threads(threads)
     if interrupt.asked and run.decisions < config.decisions:

@@ -7,6 +7,9 @@ one that was never stopped.
 from __future__ import annotations
 
 import copy
+import os
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +28,13 @@ from undertake_training.opponents import Cast, make_cast
 from undertake_training.rollout import SPARE, Decisions, Rollout
 from undertake_training.tables import Tables, extra_scale
 
-__all__ = ["BEST", "REWARDS", "STATE", "Group", "Run", "card", "resume", "save", "save_best", "start"]
+__all__ = ["BEST", "PREVIOUS", "REWARDS", "STATE", "Group", "Run", "card", "resume", "save", "save_best", "start"]
 
 REWARDS = 2
 """Rewards kept apart, each with a value head of its own: 0 the margin, 1 the result."""
 
 STATE = "resume.safetensors"
+PREVIOUS = "resume-previous.safetensors"
 BEST = "best.safetensors"
 
 
@@ -203,7 +207,20 @@ def save(run: Run, folder: Path) -> None:
     tensors["generator"] = run.generator.get_state()
     tensors |= {name: _bytes(array) for name, array in _arrays(run).items()}
     data = {name: getattr(run, name) for name in _NUMBERS}
+    if (folder / STATE).exists():
+        _link(folder / STATE, folder / PREVIOUS)
     checkpoint.save(folder / STATE, tensors, "run", {"config": configuration.to_mapping(run.config), **data})
+
+
+def _link(path: Path, other: Path) -> None:
+    """Let `other` be the file that `path` is now, whatever `path` becomes."""
+    spare = other.with_name(f".{other.name}.tmp")
+    spare.unlink(missing_ok=True)
+    try:
+        os.link(path, spare)
+    except OSError:  # not every file system has hard links
+        shutil.copyfile(path, spare)
+    spare.replace(other)
 
 
 def save_best(run: Run, folder: Path) -> None:
@@ -214,11 +231,26 @@ def save_best(run: Run, folder: Path) -> None:
 def resume(folder: Path, change: Callable[[Config], Config] = lambda config: config) -> Run:
     """The run saved in `folder`, as it was; `change` may give it another budget, other threads and log settings.
 
+    Where the last state is damaged the one before it is taken, with a line on stderr.
+
     Raises:
         CheckpointError: there is no run in the folder, or it is damaged.
         ConfigError: the changed config differs in what must stay.
     """
-    tensors, data = checkpoint.read(folder / STATE, "run")
+    for left in folder.glob(".*.tmp"):  # by a process that was killed while it wrote
+        left.unlink(missing_ok=True)
+    try:
+        return _resume(folder / STATE, change)
+    except checkpoint.CheckpointError as error:
+        if not (folder / PREVIOUS).exists():
+            raise
+        run = _resume(folder / PREVIOUS, change)
+        print(f"{error}; going on from the state before it, {run.decisions:,} decisions", file=sys.stderr)
+        return run
+
+
+def _resume(path: Path, change: Callable[[Config], Config]) -> Run:
+    tensors, data = checkpoint.read(path, "run")
     try:
         before = configuration.from_mapping(data["config"])
         run = start(before)
@@ -241,7 +273,7 @@ def resume(folder: Path, change: Callable[[Config], Config] = lambda config: con
         for name, array in _arrays(run).items():
             array[...] = np.frombuffer(tensors[name].numpy().tobytes(), array.dtype).reshape(array.shape)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise checkpoint.CheckpointError(f"checkpoint {folder / STATE}: not a run of this version ({error})") from None
+        raise checkpoint.CheckpointError(f"checkpoint {path}: not a run of this version ({error})") from None
     after = change(before)
     for key, value in configuration.to_mapping(after).items():
         if key not in ("decisions", "threads", "log", "measure") and value != data["config"].get(key):
