@@ -2,7 +2,7 @@
 
 GAME ?= no_thanks
 WORKERS ?= 2
-EXTRAS := train,sb3,render,dev
+EXTRAS := train,onnx,sb3,render,dev
 BIN := .venv/bin
 STAMP := .venv/.installed
 

@@ -37,6 +37,18 @@ def test_random_plays_any_game() -> None:
         ("lowest", "no_thanks", "policy 'lowest' is unknown"),
         ("no_thank/tuned", None, "the game of policy 'no_thank/tuned' is 'no_thank'.*did you mean 'no_thanks'?"),
         ("six_nimmt/lowest", "no_thanks", "policy 'lowest' plays six_nimmt; the game here is no_thanks"),
+        (
+            "no_thanks/dmo",
+            None,
+            "policy 'no_thanks/dmo' is unknown, did you mean 'demo'?.* and the trained policies .*demo",
+        ),
+        (
+            "demo",
+            None,
+            "policy 'demo' is unknown where no game is given, did you mean 'no_thanks/demo' or 'six_nimmt/demo'?",
+        ),
+        ("six_nimmt/demo", "no_thanks", "policy 'demo' plays six_nimmt; the game here is no_thanks"),
+        ("onnx:no/such/file.onnx", None, "policy 'onnx:no/such/file.onnx': No such file or directory"),
         ("no_such_module:f", None, "policy 'no_such_module:f': there is no such module to import"),
         (HERE + "treshold_6", None, "has no 'treshold_6', did you mean 'threshold_6'?"),
         (HERE + "NUMBER", None, "neither a function nor something with a method 'act'"),
@@ -55,14 +67,26 @@ def test_an_unknown_game_is_named() -> None:
         make_policy("tuned", "no_thanx")
 
 
-def test_without_torch_a_checkpoint_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [each for each in sys.modules if each.startswith("undertake_training")]:
-        monkeypatch.delitem(sys.modules, name)
+@pytest.mark.parametrize("name", ["checkpoint:x", "no_thanks/demo"])
+def test_without_torch_a_trained_policy_says_what_is_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [each for each in sys.modules if each.startswith("undertake_training")]:
+        monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(
-        PolicyError, match=r"'checkpoint:x' needs the package 'torch': pip install 'undertake\[train\]'"
-    ):
-        make_policy("checkpoint:x")
+    with pytest.raises(PolicyError, match=rf"'{name}' needs the package 'torch': pip install 'undertake\[train\]'"):
+        make_policy(name)
+
+
+def test_without_onnxruntime_an_onnx_file_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(PolicyError, match=r"'onnx:x' needs the package 'onnxruntime': pip install 'undertake\[onnx\]'"):
+        make_policy("onnx:x")
+
+
+def test_without_the_trainer_no_trained_policy_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    assert make_policy("no_thanks/tuned").scripted
+    with pytest.raises(PolicyError, match=r"the trained policies \(none is installed\)"):
+        make_policy("no_thanks/demo")
 
 
 @pytest.mark.parametrize("name", ["threshold_6", "Batched", "Seeing", "BatchedSeeing"])

@@ -17,6 +17,8 @@ _COMMANDS = {
     "train": ("undertake_training.train", "train a policy by self-play"),
     "train-sb3": ("undertake_training.sb3", "train stable-baselines3's MaskablePPO in one seat against policies"),
     "evaluate": ("undertake.arena.cli", "measure an agent in fields of others, over the same deals in every seat"),
+    "benchmark": ("undertake.arena.benchmark_cli", "measure an agent by the whole protocol; the leaderboard"),
+    "export": ("undertake_training.export", "write a trained policy as ONNX, to be played without torch"),
     "bench": ("undertake_training.bench", "measure the engine's speed on this machine"),
 }
 """Command: the module whose `main(arguments) -> exit code` is the command, and what it does."""

@@ -23,7 +23,7 @@ from undertake_training import run as runs
 from undertake_training.checkpoint import CheckpointError, CheckpointPolicy, load_policy
 from undertake_training.config import Config, ConfigError
 
-__all__ = ["main"]
+__all__ = ["main", "options_of"]
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def in_fields(run: runs.Run) -> dict[str, float]:
     shares = {}
     for bot in _fields(config, config.measure.fields):
         lineup = [policy, *[bot] * (config.num_players - 1)]
-        deals, options = config.measure.deals, _options(config)
+        deals, options = config.measure.deals, options_of(config)
         match = arena.play(config.game, lineup, deals=deals, deal_set="dev", view=config.view, **options)
         shares[f"{report.SHARE}{bot}"] = match.estimates()["win_share"].mean
     run.network.train()
@@ -128,7 +128,7 @@ def measure(folder: Path, config: Config) -> arena.Report:
             deal_set="test",
             view=config.view,
             progress=progress,
-            **_options(config),
+            **options_of(config),
         )
 
 
@@ -136,7 +136,7 @@ def _fields(config: Config, names: tuple[str, ...]) -> list[str]:
     return list(names or get_game(config.game).bots)
 
 
-def _options(config: Config) -> dict[str, Any]:
+def options_of(config: Config) -> dict[str, Any]:
     """The game's options in full: the arena has defaults of its own."""
     options = make_options(get_game(config.game), {**config.options, "num_players": config.num_players})
     return {name: value for name, value in dataclasses.asdict(options).items() if name != "num_players"}

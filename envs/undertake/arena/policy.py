@@ -1,4 +1,4 @@
-"""Policies by name: scripted bots, checkpoints, and what a user brings along.
+"""Policies by name: scripted bots, trained ones, and what a user brings along.
 
 `make_policy` turns a name or an object into a `Policy`, which sits down at any table of its game, in a match or in an
 environment's loop. `docs/policies.md` describes what an object has to offer. Letters: B tables, N actions, D features.
@@ -29,17 +29,15 @@ __all__ = ["Policy", "PolicyError", "make_policy"]
 
 SEES = ("observation", "view")
 _PAD = 64  # `encode` and `legal` write 64 bytes at a time, the last of them past the row's end
-_CHECKPOINT = "checkpoint:"
-_SB3 = "sb3:"
 _ROLLOUT = re.compile(r"(?:\w+/)?rollout:")
-_FORMS = "a bot's name, 'checkpoint:PATH', 'rollout:N:policy', 'sb3:PATH' or 'package.module:attribute'"
+_FORMS = "a policy's name, 'checkpoint:PATH', 'onnx:PATH', 'rollout:N:policy', 'sb3:PATH' or 'package.module:attribute'"
 
 
 class PolicyError(ValueError):
     """A policy that cannot be had, does not fit the table, or has done what it may not; the message is one line."""
 
 
-class _Trusted(str):
+class Trusted(str):
     """The name of a policy whose file the caller vouches for.
 
     It goes to worker processes as it is, and no text from a command line or a file is one by itself.
@@ -182,9 +180,11 @@ def _choose(
 def make_policy(policy: Any, game: str | None = None, *, seed: int | None = None, trust: bool = False) -> Policy:
     """The policy called `policy`, or the one that the object `policy` is.
 
-    Names: "no_thanks/tuned", a scripted bot, where the prefix may go if `game` is given; "random", uniform over the
-    legal actions of any game; "checkpoint:PATH", a trained one; "rollout:300:random", a searching one that plays 300
-    imagined worlds out for every action, by that policy or several after commas (300total, 50ms: see `search.rollout`);
+    Names: "no_thanks/tuned", a scripted bot, or "no_thanks/champion", a trained policy that comes with the package,
+    where the prefix may go if `game` is given; "random", uniform over the legal actions of any game; "checkpoint:PATH",
+    a trained one, "onnx:PATH", one that `undertake export` has written, which plays without torch;
+    "rollout:300:random", a searching one that plays 300 imagined worlds out for every action, by that policy or several
+    after commas (300total, 50ms: see `search.rollout`);
     "sb3:PATH", one that stable-baselines3 has saved, which asks for `trust`: its zip holds pickles, and these can run
     any code when they are opened; "my_package.my_module:MyPolicy", a function or class that can be imported. Objects:
     functions, classes and instances as `docs/policies.md` describes them.
@@ -199,74 +199,49 @@ def make_policy(policy: Any, game: str | None = None, *, seed: int | None = None
     if isinstance(policy, Policy):
         found = policy
     elif isinstance(policy, str):
-        found = _by_name(_Trusted(policy) if trust else policy, game)
+        found = _by_name(Trusted(policy) if trust else policy, game)
     else:
-        found = _of_object(policy, None)
+        found = of_object(policy, None)
     if game is not None and found.game not in (None, game):
         raise PolicyError(f"policy {found.name!r} plays {found.game}; the game here is {game}")
     return replace(found, rng=np.random.default_rng(seed)) if seed is not None else found
 
 
 def _by_name(name: str, game: str | None) -> Policy:
-    if name.startswith(_CHECKPOINT):
-        return _checkpoint(name, game)
-    if name.startswith(_SB3):
-        return _sb3(name, game)
+    from undertake.arena import trained  # it needs what stands here
+
+    kind, colon, path = name.partition(":")
+    if colon and kind in trained.KINDS:
+        return trained.KINDS[kind](name, Path(path), game)
     if _ROLLOUT.match(name):
         return _rollout(name, game)
-    if ":" in name:
+    if colon:
         return _imported(name)
     if name == "random":
         return Policy(name, source=name, fingerprint=name)
-    prefix, slash, bot = name.rpartition("/")
+    prefix, slash, short = name.rpartition("/")
     if not slash and game is None:
-        every = [f"{known}/{each}" for known in GAMES for each in get_game(known).bots]
+        every = [f"{known}/{each}" for known in GAMES for each in [*get_game(known).bots, *trained.shipped(known)]]
         meant = [each for each in every if each.endswith(f"/{name}")]
-        raise PolicyError(f"policy {name!r} is unknown where no game is given{_hint(name, meant or every)}; {_FORMS}")
+        near = f", did you mean {' or '.join(map(repr, meant))}?" if meant else _hint(name, every)
+        raise PolicyError(f"policy {name!r} is unknown where no game is given{near}; give {_FORMS}")
     if slash:
         check_choice(f"the game of policy {name!r}", prefix, GAMES)
     own = prefix or str(game)
-    bots = get_game(own).bots
-    if bot not in bots:
-        listed = ", ".join(bots)
-        raise PolicyError(f"policy {name!r} is unknown{_hint(bot, bots)}; {own} has {listed}; else give {_FORMS}")
-    return Policy(bot, game=own, source=f"{own}/{bot}", fingerprint=f"{own}/{bot}")
+    bots, shipped = get_game(own).bots, trained.shipped(own)
+    if short in bots:
+        return Policy(short, game=own, source=f"{own}/{short}", fingerprint=f"{own}/{short}")
+    if short in shipped:
+        found = trained.checkpoint(f"{own}/{short}", shipped[short], own)
+        return replace(found, name=short)
+    near = _hint(short, [*bots, *shipped])
+    listed = f"the bots {', '.join(bots)} and the trained policies {', '.join(shipped) or '(none is installed)'}"
+    raise PolicyError(f"policy {name!r} is unknown{near}; {own} has {listed}; else give {_FORMS}")
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f", did you mean {near[0]!r}?" if near else ""
-
-
-def _checkpoint(name: str, game: str | None) -> Policy:
-    path = Path(name.removeprefix(_CHECKPOINT))
-    try:
-        module = importlib.import_module("undertake_training.checkpoint")
-    except ModuleNotFoundError as error:
-        raise PolicyError(f"policy {name!r} needs the package {error.name!r}: pip install 'undertake[train]'") from None
-    loaded = module.load_policy(path, game=game)
-    files = sorted(path.glob("*policy*")) if path.is_dir() else [path, path.with_suffix(".safetensors")]
-    digest = hashlib.sha256()
-    for file in files:
-        if file.is_file():
-            digest.update(file.read_bytes())
-    return replace(_of_object(loaded, name), fingerprint=digest.hexdigest())
-
-
-def _sb3(name: str, game: str | None) -> Policy:
-    path = Path(name.removeprefix(_SB3))
-    if not isinstance(name, _Trusted):
-        raise PolicyError(
-            f"policy {name!r}: a zip of stable-baselines3 holds pickles, which can run any code when they are opened; "
-            "if you know where the file comes from, say --trust, in Python make_policy(..., trust=True)"
-        )
-    try:
-        module = importlib.import_module("undertake_training.sb3_policy")
-    except ModuleNotFoundError as error:
-        raise PolicyError(f"policy {name!r} needs the package {error.name!r}: pip install 'undertake[sb3]'") from None
-    loaded = module.load_policy(path, game=game)
-    digest = hashlib.sha256(loaded.path.read_bytes()).hexdigest()
-    return replace(_of_object(loaded, name), name=str.__str__(name), fingerprint=digest)
 
 
 def _rollout(name: str, game: str | None) -> Policy:
@@ -288,7 +263,7 @@ def _rollout(name: str, game: str | None) -> Policy:
         raise PolicyError(f"policy {name!r}: {error}") from None
     fingerprint = f"{own}/rollout:{budget}:" + ",".join(policy.fingerprint for policy in inner)
     source = name if head else f"{own}/{name}"
-    return replace(_of_object(player, name), source=source, game=own, fingerprint=fingerprint)
+    return replace(of_object(player, name), source=source, game=own, fingerprint=fingerprint)
 
 
 def _imported(name: str) -> Policy:
@@ -305,7 +280,7 @@ def _imported(name: str) -> Policy:
             near = _hint(part, (each for each in vars(found) if not each.startswith("_")))
             raise PolicyError(f"policy {name!r}: {module_name} has no {attribute!r}{near}")
         found = getattr(found, part)
-    policy = _of_object(found, name)
+    policy = of_object(found, name)
     return policy if policy.fingerprint or not file else replace(policy, fingerprint=_digest(Path(file)))
 
 
@@ -316,7 +291,7 @@ def _digest(file: Path) -> str:
         return ""
 
 
-def _of_object(given: Any, source: str | None) -> Policy:
+def of_object(given: Any, source: str | None) -> Policy:
     """Read off an object what the protocol of `docs/policies.md` says of it."""
     name = source or getattr(given, "name", None) or getattr(given, "__name__", None) or type(given).__name__
     if inspect.isclass(given):
