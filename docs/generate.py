@@ -1,10 +1,12 @@
-"""Write the measured tables of README.md from the reports in `docs/measured`; a test fails when they drift.
+"""Write the measured tables of README.md, docs/training.md and docs/leaderboard.md from the reports in `docs/measured`.
 
-    python docs/generate.py            # rewrite README.md from the reports
+    python docs/generate.py            # rewrite them from the reports, checkpoints/README.md from the cards
     python docs/generate.py --bench    # measure this machine's speed first, into docs/measured/bench.json
+    python docs/generate.py --bench-training    # and the trainer's, into docs/measured/bench_training.json
 
 The tables of strength come from `docs/measured/demo_no_thanks.json` and `demo_six_nimmt.json`, which are the
-`report.json` that `make demo` leaves under `runs/`.
+`report.json` that `make demo` leaves under `runs/`; the leaderboard from `docs/measured/leaderboard`, which `undertake
+benchmark --leaderboard` measures. Tests fail when any of it drifts.
 """
 
 from __future__ import annotations
@@ -78,6 +80,31 @@ def speed_table(report: Mapping[str, Any]) -> str:
     return "\n".join(rows)
 
 
+def training_table(report: Mapping[str, Any]) -> str:
+    """The trainer's throughput beside what torch alone takes and beside MaskablePPO."""
+    from undertake_training.bench_training import Measurement, compared
+
+    titles = {"no_thanks": "No Thanks!", "six_nimmt": "6 nimmt!"}
+    names = {
+        "learner": "`undertake train`",
+        "torch_ceiling": "torch alone, no games",
+        "maskable_ppo_same": "MaskablePPO, our minibatch and epochs",
+        "maskable_ppo_best": "MaskablePPO, its best minibatch",
+        "maskable_ppo_default": "MaskablePPO, all defaults",
+    }
+    rows = [
+        "| | threads | tables x steps, minibatch, epochs | decisions a second (a CPU-second) | compared |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for line in report["measurements"]:
+        what = f"{titles[line['game']]} {names[line['what']]}" + (", GPU" if line["device"] == "cuda" else "")
+        sizes = f"{line['num_envs']:,} x {line['steps']:,}, {line['batch']:,}, {line['epochs']}"
+        rate = f"{line['per_second']:,.0f} ({line['per_cpu_second']:,.0f})"
+        rows.append(f"| {what} | {line['threads']} | {sizes} | {rate} | {compared(Measurement(**line))} |")
+    rows += ["", f"Measured {report['date']} by `{report['command']}` on {report['machine']}."]
+    return "\n".join(rows)
+
+
 def strength_table(report: Mapping[str, Any]) -> str:
     """The demo's policy in the field of each baseline."""
     rows = [
@@ -100,6 +127,33 @@ def strength_table(report: Mapping[str, Any]) -> str:
     return "\n".join(rows)
 
 
+def card_table() -> str:
+    """The trained policies in `checkpoints/`, a row a card."""
+    rows = [
+        "| policy | trained for | by | decisions | CPU-hours | win share in all fields | in its worst |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for path in sorted((ROOT / "checkpoints").glob("*/*.json")):
+        card, game, name = json.loads(path.read_text()), path.parent.name, path.stem
+
+        def share(of: Mapping[str, Any]) -> str:
+            value = of["win_share"]
+            return f"{value['mean']:.3f} ({value['low']:.3f} to {value['high']:.3f})"
+
+        strength = card["strength"]
+        pool, worst = ("not measured", "") if not strength else (share(strength["pool"]), share(strength["worst"]))
+        worst += f", {strength['worst']['field']}" if strength else ""
+        size = path.with_suffix(".safetensors").stat().st_size
+        hours = card.get("cpu_hours")
+        options = "".join(f", {key}={value}" for key, value in card["options"].items())
+        rows.append(
+            f"| `{game}/{name}` ({size / 1e6:.1f} MB) | {card['num_players']} players, view {card['view']}{options} "
+            f"| [configs/{name}](../configs/{name}/{game}.yaml), seed {card['seed']} | {card['decisions']:,} "
+            f"| {'' if hours is None else f'{hours:.1f}'} | {pool} | {worst} |"
+        )
+    return "\n".join([*rows, "", "Means and 95 % intervals over test deals; the cards hold every field."])
+
+
 def sections() -> dict[str, str]:
     """The generated parts of README.md by name, of those whose report is there."""
     makers = {"bench": speed_table, "demo_no_thanks": strength_table, "demo_six_nimmt": strength_table}
@@ -110,34 +164,59 @@ def sections() -> dict[str, str]:
     }
 
 
+def training_sections() -> dict[str, str]:
+    """The generated parts of docs/training.md by name."""
+    return {"bench_training": training_table(json.loads((MEASURED / "bench_training.json").read_text()))}
+
+
 def filled(text: str, parts: Mapping[str, str]) -> str:
     """`text` with what stands between `<!-- NAME -->` and `<!-- /NAME -->` replaced."""
     for name, part in parts.items():
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
         text, count = pattern.subn(lambda match, part=part: f"{match[1]}{part}\n{match[2]}", text)
         if count != 1:
-            raise SystemExit(f"README.md has {count} places for {name!r}, one is needed")
+            raise SystemExit(f"there are {count} places for {name!r}, one is needed")
     return text
+
+
+def _write_report(name: str, machine: str, command: str, found: Sequence[Any]) -> None:
+    report = {
+        "machine": machine,
+        "date": datetime.date.today().isoformat(),
+        "command": command,
+        "measurements": [vars(line) for line in found],
+    }
+    MEASURED.mkdir(exist_ok=True)
+    (MEASURED / f"{name}.json").write_text(json.dumps(report, indent=1) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bench", action="store_true", help="measure the speed first")
-    if parser.parse_args(arguments).bench:
+    parser.add_argument("--bench-training", action="store_true", help="measure the trainer's speed first")
+    given = parser.parse_args(arguments)
+    games = ("no_thanks", "six_nimmt")
+    if given.bench:
         from undertake_training.bench import machine, measure
 
-        found = measure(("no_thanks", "six_nimmt"), 7, 0.2)
-        report = {
-            "machine": machine(),
-            "date": datetime.date.today().isoformat(),
-            "command": "undertake bench --rounds 7",
-            "measurements": [vars(line) for line in found],
-        }
-        MEASURED.mkdir(exist_ok=True)
-        (MEASURED / "bench.json").write_text(json.dumps(report, indent=1) + "\n")
-    readme = ROOT / "README.md"
-    readme.write_text(filled(readme.read_text(), sections()))
+        found = measure(games, 7, 0.2)
+        _write_report("bench", machine(), "undertake bench --rounds 7", found)
+    if given.bench_training:
+        from undertake_training import bench_training as training
+
+        cases = training.cases(training.settings(games))
+        lines = training.measure(cases, 3, 0.2)
+        _write_report("bench_training", training.machine(), "undertake bench --training --rounds 3", lines)
+    for readme, parts in (
+        (ROOT / "README.md", sections()),
+        (ROOT / "docs" / "training.md", training_sections()),
+        (ROOT / "checkpoints" / "README.md", {"cards": card_table()}),
+    ):
+        readme.write_text(filled(readme.read_text(), parts))
+    from undertake.arena.benchmark_page import leaderboard_page, read_tables
+
+    (ROOT / "docs" / "leaderboard.md").write_text(leaderboard_page(read_tables(MEASURED / "leaderboard")))
 
 
 if __name__ == "__main__":

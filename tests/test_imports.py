@@ -27,6 +27,7 @@ for _game in GAMES:
     PARTS[f"{_game}.rules"] = {"core"}
     PARTS[f"{_game}.options"] = {"core", f"{_game}.rules"}
     PARTS[f"{_game}.view"] = {"core", f"{_game}.rules"}
+    PARTS[f"{_game}.hidden"] = {"core", f"{_game}.rules"}
     PARTS[f"{_game}.bots"] = {"core", f"{_game}.rules", f"{_game}.view"}
     PARTS[f"{_game}.render"] = {"core", f"{_game}.rules", f"{_game}.view"}
     PARTS[_game] = {"core", *(part for part in PARTS if part.startswith(f"{_game}."))}

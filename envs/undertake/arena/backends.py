@@ -136,11 +136,11 @@ def _check_named(lineups: Sequence[Sequence[Policy]]) -> None:
 
 
 @cache
-def package_digest() -> str:
-    """A digest of this package's sources: other rules or bots play other games."""
+def package_digest(*patterns: str) -> str:
+    """A digest of this package's sources, of all or of those that match: other rules or bots play other games."""
     package = Path(__file__).resolve().parents[1]
     digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
+    for path in sorted({path for pattern in patterns or ("**/*.py",) for path in package.glob(pattern)}):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -19,8 +19,9 @@ import tyro
 
 from undertake.arena.backends import connected, make_backend
 from undertake.arena.evaluation import Report, evaluate
+from undertake.arena.pictures import draw_heatmap
 from undertake.arena.policy import make_policy
-from undertake.arena.report import draw_heatmap, print_report, progress_bar, write_csv
+from undertake.arena.report import print_report, progress_bar, write_csv
 from undertake.core.game import GAMES, check_choice, check_names, get_game
 
 __all__ = ["Arguments", "evaluate_command", "main", "read_options"]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from undertake.arena.matches import Setting, forget, make_setting, play_lineups
 from undertake.arena.policy import Policy, make_policy
-from undertake.arena.statistics import Estimate, compare, estimate, per_deal
+from undertake.arena.statistics import Estimate, compare, estimate, per_deal, pooled
 from undertake.core.game import GAMES, check_choice, get_game
 
 __all__ = ["Cell", "Match", "Report", "evaluate", "play"]
@@ -88,10 +88,7 @@ class Report:
     @property
     def pool(self) -> dict[str, Estimate]:
         """Every metric's mean over the fields: averaged deal by deal, since the fields share them."""
-        return {
-            name: estimate(np.mean([cell.per_deal[name] for cell in self.others], axis=0))
-            for name in self.cells[0].per_deal
-        }
+        return {name: pooled([cell.per_deal[name] for cell in self.others]) for name in self.cells[0].per_deal}
 
     @property
     def worst(self) -> Cell:

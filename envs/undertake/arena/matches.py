@@ -30,7 +30,17 @@ from undertake.arena.policy import Policy
 from undertake.core.batch import new_states, records
 from undertake.core.game import BOT, GAMES, VIEWS, Game, check_choice, check_whole, get_game, make_options
 
-__all__ = ["BLOCK", "Setting", "forget", "make_setting", "play_block", "play_lineups"]
+__all__ = [
+    "BLOCK",
+    "Setting",
+    "forget",
+    "make_setting",
+    "play_block",
+    "play_lineups",
+    "read_scores",
+    "write_scores",
+    "write_whole",
+]
 
 BLOCK = 256
 """Deals a block."""
@@ -132,6 +142,7 @@ def _play_tables(
     number = {key: i for i, key in enumerate(movers)}
     mover = np.array([number.get(key, -1) for key in keys], np.int64)
     generators = [np.random.default_rng([*seed, i]) for i in range(len(movers))]
+    pasts = [policy.past(game, setting.view, len(states), len(policies)) for policy in movers.values()]
     waiting = np.zeros(len(states), np.int64)
     views, recall = records(game.view_dtype), setting.view == "recall"
     while True:
@@ -143,7 +154,7 @@ def _play_tables(
                 open_tables = True
                 asked = states[tables]
                 seats = asked["turn"].astype(np.int64)
-                actions = policy.actions(game, asked, seats, setting.view, generators[i])
+                actions = policy.actions(game, asked, seats, setting.view, generators[i], pasts[i], tables)
                 dealing.play_actions(states, tables, actions)
         if not open_tables:
             return
@@ -245,29 +256,51 @@ def _file(folder: Path, block: int) -> Path:
 
 def _load(folder: Path | None, block: int, into: Scores) -> bool:
     """Read a kept block; False where there is none, or what is there is damaged."""
-    if folder is None:
+    scores = read_scores(_file(folder, block), into.shape) if folder else None
+    if scores is None:
         return False
+    into[:] = scores
+    return True
+
+
+def read_scores(path: Path, shape: tuple[int, ...]) -> Scores | None:
+    """Scores (int32) that `write_scores` has kept; None where there are none of this shape, or they are damaged."""
     # numpy and zipfile say in many ways that a file is cut short or foreign.
     with contextlib.suppress(OSError, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError, BadZipFile):
         # By way of memory: np.load forgets to close a file that it cannot read.
-        with np.load(io.BytesIO(_file(folder, block).read_bytes()), allow_pickle=False) as data:
-            scores = data["scores"]
-        if scores.shape == into.shape and scores.dtype == into.dtype:
-            into[:] = scores
-            return True
-    return False
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
+            scores: Scores = data["scores"]
+        if scores.shape == shape and scores.dtype == np.int32:
+            return scores
+    return None
 
 
 def _save(folder: Path | None, block: int, scores: Scores) -> None:
     """Keep a block, so that the file is there whole or not at all."""
     if folder is None:
         return
-    content = io.BytesIO()
-    np.savez(content, scores=scores)
-    path = _file(folder, block)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     # Another run of the same match may have ended and taken the folder away: this one goes on all the same.
     with contextlib.suppress(FileNotFoundError):
-        folder.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(content.getvalue())
+        write_scores(_file(folder, block), scores)
+
+
+def write_scores(path: Path, scores: Scores) -> None:
+    """Keep scores; OSError where the file cannot be written."""
+    content = io.BytesIO()
+    np.savez_compressed(content, scores=scores)
+    write_whole(path, content.getvalue())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or not at all; OSError, with its name, where it cannot be written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(content)
         temporary.replace(path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError):  # a write that fails names no file; the one that is wanted says more
+            error.filename = str(path)
+        raise

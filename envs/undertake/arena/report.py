@@ -1,6 +1,6 @@
-"""What a measurement looks like: a table, CSV, a heat map, and a progress bar while it is made.
+"""What a measurement looks like: a table, CSV, and a progress bar while it is made.
 
-rich and matplotlib are imported when they are needed; without rich the table is plain text.
+rich is imported when it is needed; without it the table is plain text.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ import csv
 import importlib.util
 import io
 import os
+import platform
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from undertake.arena.evaluation import Report
+from undertake.arena.matches import write_whole
 from undertake.arena.statistics import METRICS, Estimate
 from undertake.core.game import get_game
 
-__all__ = ["draw_heatmap", "print_report", "progress_bar", "write_csv"]
+__all__ = ["machine", "print_report", "print_table", "progress_bar", "write_csv"]
 
 COLUMNS = (*METRICS, "invasion")
 
@@ -40,7 +41,7 @@ def print_report(report: Report) -> None:
         f"{report.agent} · {get_game(setting.game).title} · {n} players · view {setting.view} · "
         f"{setting.deals} {setting.deal_set} deals in {n} seats each · parity {1 / n:.3f}"
     )
-    _print_table(title, ["in a field of", *(name.replace("_", " ") for name in COLUMNS)], rows)
+    print_table(title, ["in a field of", *(name.replace("_", " ") for name in COLUMNS)], rows)
     if len(report.cells) > 1:
         worst, invasive = report.worst, report.most_invasive
         print(f"win share    {report.pool['win_share']} in the mean of the fields")
@@ -52,7 +53,7 @@ def print_report(report: Report) -> None:
             for cell in report.cells
             if cell.difference is not None
         ]
-        _print_table(
+        print_table(
             f"{report.agent} less {report.versus}, on the same deals",
             ["in a field of", *(name.replace("_", " ") for name in COLUMNS)],
             compared,
@@ -66,7 +67,8 @@ def _signed(value: Estimate) -> str:
     return f"{value.mean:+z.3f} ±{value.high - value.mean:.3f}{'*' if clear else ''}"
 
 
-def _print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table, its first column to the left, the others to the right."""
     if importlib.util.find_spec("rich") is None:
         widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
         print(title)
@@ -106,60 +108,7 @@ def write_csv(reports: Sequence[Report], path: Path) -> None:
                 + [setting.deals, report.deals_sha256]
                 + [f"{number:.6g}" for name in COLUMNS for number in found[name]]
             )
-    _write(path, text.getvalue().encode())
-
-
-def draw_heatmap(reports: Sequence[Report], path: Path) -> None:
-    """Draw win shares as a PNG: agents (rows) in fields (columns), and each field's bot among the agent's copies."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.colors import TwoSlopeNorm
-    from matplotlib.figure import Figure
-
-    n, setting = reports[0].num_players, reports[0].setting
-    fields, agents = [cell.field for cell in reports[0].cells], [report.agent for report in reports]
-    panels = {
-        "win_share": "win share of the agent (row)\nin a field of the bot (column)",
-        "invasion": "win share of one bot (column)\namong copies of the agent (row)",
-    }
-    width, height = 2.6 + 0.75 * len(fields), 2.2 + 0.42 * len(agents)
-    figure = Figure(figsize=(2 * width + 1, height + 0.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(1, 2, sharey=True)
-    image: Any = None
-    for axis, (name, text) in zip(axes, panels.items(), strict=True):
-        values = np.array([[cell.estimates[name].mean for cell in report.cells] for report in reports])
-        image = axis.imshow(values, cmap="RdBu", norm=TwoSlopeNorm(1 / n, 0.0, 1.0), aspect="auto")
-        for row, column in np.ndindex(values.shape):
-            value = values[row, column]
-            dark = value > 1 / n + 0.6 * (1 - 1 / n) or value < 0.3 / n
-            axis.text(column, row, f"{value:.2f}", ha="center", va="center", color="white" if dark else "black", size=8)
-        axis.set_xticks(range(len(fields)), fields, rotation=45, ha="right", rotation_mode="anchor")
-        axis.set_yticks(range(len(agents)), agents)
-        axis.set_xlabel("field")
-        axis.set_title(text, size=10)
-    axes[0].set_ylabel("agent")
-    bar = figure.colorbar(image, ax=axes, label="win share of games, ties shared", ticks=[0, 1 / n, 0.5, 0.75, 1])
-    bar.ax.set_yticklabels(["0", f"parity {1 / n:.2f}", "0.50", "0.75", "1"])
-    figure.suptitle(
-        f"{get_game(setting.game).title}, {n} players, view {setting.view}, "
-        f"{setting.deals} {setting.deal_set} deals in every seat"
-    )
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=120)
-    _write(path, content.getvalue())
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
+    write_whole(path, text.getvalue().encode())
 
 
 @contextlib.contextmanager
@@ -197,3 +146,17 @@ def progress_bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
         yield show
     finally:
         bar.stop()
+
+
+def machine() -> str:
+    """The machine and its load in a line."""
+    name = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+    return (
+        f"{name}, {os.cpu_count()} cores, load {load:.1f}, Python {platform.python_version()}, numpy {np.__version__}"
+    )

@@ -8,13 +8,13 @@ over deals.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["METRICS", "Estimate", "compare", "estimate", "margin", "per_deal", "rank_reward", "win_share"]
+__all__ = ["METRICS", "Estimate", "compare", "estimate", "margin", "per_deal", "pooled", "rank_reward", "win_share"]
 
 METRICS = ("win_share", "rank", "score", "margin", "field_score")
 
@@ -87,6 +87,25 @@ def estimate(values: npt.NDArray[Any]) -> Estimate:
         raise ValueError(f"an interval over {len(values)} deals; at least 2 are needed")
     mean = float(values.mean())
     half = Z95 * float(values.std(ddof=1)) / math.sqrt(len(values))
+    return Estimate(mean, mean - half, mean + half)
+
+
+def pooled(fields: Sequence[npt.NDArray[Any]]) -> Estimate:
+    """The mean over fields of each field's mean over its deals.
+
+    The fields share their deals, so it is averaged deal by deal. A field of fewer deals has the first of them: deals
+    that only some fields have are a stratum of their own, and the variances of the strata add up.
+    """
+    if min(map(len, fields)) < 2:
+        raise ValueError(f"an interval over {min(map(len, fields))} deals; at least 2 are needed")
+    mean = float(np.mean([values.mean() for values in fields]))
+    variance, first = 0.0, 0
+    for last in sorted({len(values) for values in fields}):
+        parts = [values[first:last] / (len(values) * len(fields)) for values in fields if len(values) >= last]
+        deals = np.sum(parts, axis=0)
+        variance += len(deals) * float(deals.var(ddof=min(1, len(deals) - 1)))
+        first = last
+    half = Z95 * math.sqrt(variance)
     return Estimate(mean, mean - half, mean + half)
 
 
