@@ -105,6 +105,33 @@ def training_table(report: Mapping[str, Any]) -> str:
     return "\n".join(rows)
 
 
+def ablation_table(report: Mapping[str, Any]) -> str:
+    """Each variant of a study beside its base: mean and worst win share over the fields, and every field's."""
+    fields = list(report["variants"]["base"]["shares"])
+    rows = [
+        f"| {report['decisions']:,} decisions | mean of the fields, each seed | difference | worst field | "
+        + " | ".join(fields)
+        + " |",
+        "| --- | --- | --- | --- |" + " --- |" * len(fields),
+    ]
+
+    def average(values: Sequence[float]) -> str:
+        return f"{sum(values) / len(values):.3f}"
+
+    for name, row in report["variants"].items():
+        gap = row["difference"]
+        told = f"{gap['mean']:+.3f} ({gap['low']:+.3f} to {gap['high']:+.3f})" if gap else ""
+        seeds = " ".join(f"{value:.3f}" for value in row["mean"])
+        rows.append(
+            f"| {name} | {seeds} | {told} | {average(row['worst'])} | "
+            + " | ".join(average(row["shares"][field]) for field in fields)
+            + " |"
+        )
+    command = f"python -m undertake_training.ablate configs/ablation/{report['study']}.yaml"
+    rows += ["", f"Measured {report['date']} by `{command}`; the right part are means over the seeds."]
+    return "\n".join(rows)
+
+
 def strength_table(report: Mapping[str, Any]) -> str:
     """The demo's policy in the field of each baseline."""
     rows = [
@@ -166,7 +193,16 @@ def sections() -> dict[str, str]:
 
 def training_sections() -> dict[str, str]:
     """The generated parts of docs/training.md by name."""
-    return {"bench_training": training_table(json.loads((MEASURED / "bench_training.json").read_text()))}
+    makers = {
+        "bench_training": training_table,
+        "ablation-no_thanks": ablation_table,
+        "ablation-six_nimmt": ablation_table,
+    }
+    return {
+        name: maker(json.loads((MEASURED / f"{name}.json").read_text()))
+        for name, maker in makers.items()
+        if (MEASURED / f"{name}.json").exists()
+    }
 
 
 def filled(text: str, parts: Mapping[str, str]) -> str:

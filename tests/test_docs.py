@@ -1,4 +1,4 @@
-"""README.md, and that of the checkpoints: their tables are those of the reports and cards, and its Python runs."""
+"""The measured tables of the README and other pages are those of the reports; the README's Python runs."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ def test_measured_tables_are_generated_from_the_reports() -> None:
     parts = generate.sections()
     assert set(parts) == {"bench", "demo_no_thanks", "demo_six_nimmt"}
     assert generate.filled(README, parts) == README
+    training = (ROOT / "docs" / "training.md").read_text()
+    assert generate.filled(training, generate.training_sections()) == training
     cards = (ROOT / "checkpoints" / "README.md").read_text()
     assert generate.filled(cards, {"cards": generate.card_table()}) == cards
 

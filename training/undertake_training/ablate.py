@@ -7,6 +7,7 @@ base, `seeds`, and `variants`: names with the settings that each changes.
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 import statistics
@@ -142,6 +143,7 @@ def collect(study: Study) -> dict[str, Any]:
         }
     return {
         "study": study.name,
+        "date": datetime.date.today().isoformat(),
         "game": study.game,
         "decisions": first.decisions,
         "deals": first.measure.deals,

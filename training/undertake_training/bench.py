@@ -9,8 +9,6 @@ plain fill of a large array, for the machine as such.
 from __future__ import annotations
 
 import json
-import os
-import platform
 import random
 import statistics
 import sys
@@ -31,6 +29,7 @@ from rich.table import Table
 
 import undertake
 from undertake.arena.deals import look, play_scripted, root_key
+from undertake.arena.report import machine
 from undertake.core.batch import Batch, make_batch, new_states, records
 from undertake.core.compile import compiled
 from undertake.core.game import BOT, GAMES, get_game, make_options
@@ -67,16 +66,26 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Bench:
-    """Measure the engine's speed on one core: batch engine, AEC face, scripted matches, and references."""
+    """Measure the engine's speed on one core: batch engine, AEC face, scripted matches, and references.
+
+    With --training the trainer's, on one core and on two and where there is one on a GPU, beside what torch alone takes
+    and beside sb3-contrib's MaskablePPO.
+    """
 
     game: tyro.conf.UseAppendAction[tuple[Literal["no_thanks", "six_nimmt"], ...]] = ()
     """Only this game; both without it."""
     rounds: int = 5
     """Rounds, of which medians are taken."""
     seconds: float = 0.2
-    """CPU time for each measurement in a round."""
+    """CPU time for each measurement in a round; with --training time by the clock, one update at least."""
+    training: bool = False
+    """Measure the trainer instead of the engine: `undertake_training.bench_training` says what is compared."""
+    threads: tyro.conf.UseAppendAction[tuple[int, ...]] = ()
+    """With --training: this number of torch's threads; one and two without it, or one on a single core."""
+    config: tyro.conf.UseAppendAction[tuple[Path, ...]] = ()
+    """With --training: a YAML file of `undertake train` to measure; configs/demo's without it."""
     json: bool = False
-    """Print a list of {what, game, players, view, num_envs, per_second, reference} instead of a table."""
+    """Print a list of {what, game, players, view, num_envs, per_second, reference, ...} instead of a table."""
 
 
 @dataclass(frozen=True)
@@ -292,20 +301,6 @@ _REFERENCES = {
 """Which line a line is compared with; the others with memory_fill."""
 
 
-def machine() -> str:
-    """The machine and its load in a line."""
-    name = platform.processor() or platform.machine()
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        name = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        pass
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
-    return (
-        f"{name}, {os.cpu_count()} cores, load {load:.1f}, Python {platform.python_version()}, numpy {np.__version__}"
-    )
-
-
 _UNITS = {
     "memory_fill": "bytes",
     "arena": "games",
@@ -348,14 +343,44 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     given = tyro.cli(Bench, args=arguments, prog="undertake bench")
     games = given.game or GAMES
+    if given.training:
+        return _training(given, games)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("measuring", total=given.rounds * len(list(_cases(games))))
         found = measure(games, given.rounds, given.seconds, lambda: progress.advance(task))
-    if given.json:
-        told = [{name: value for name, value in vars(line).items() if name != "best"} for line in found]
+    told = [{name: value for name, value in vars(line).items() if name != "best"} for line in found]
+    _print(told if given.json else _table(found, machine()))
+    return 0
+
+
+def _training(given: Bench, games: tuple[str, ...]) -> int:
+    from undertake_training import bench_training  # torch is imported only where it is measured
+    from undertake_training.config import ConfigError
+
+    try:
+        configs = bench_training.settings(games, given.config)
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task("measuring", total=None)
+            cases = bench_training.cases(configs, threads=given.threads)
+            progress.update(task, total=given.rounds * len(cases))
+            found = bench_training.measure(cases, given.rounds, given.seconds, lambda: progress.advance(task))
+    except ConfigError as error:
+        print(f"undertake bench: {error}", file=sys.stderr)
+        return 2
+    if not bench_training.HAS_SB3:
+        print(
+            "undertake bench: sb3-contrib is not installed, MaskablePPO is left out: pip install 'undertake[sb3]'",
+            file=sys.stderr,
+        )
+    _print([vars(line) for line in found] if given.json else bench_training.table(found, bench_training.machine()))
+    return 0
+
+
+def _print(told: list[dict[str, Any]] | Table) -> None:
+    """Lines as JSON, or a table."""
+    if isinstance(told, list):
         json.dump(told, sys.stdout, indent=1)
         print()
-    else:
-        console = Console()
-        Console(width=console.width if console.is_terminal else 130).print(_table(found, machine()))
-    return 0
+        return
+    console = Console()
+    Console(width=console.width if console.is_terminal else 130).print(told)

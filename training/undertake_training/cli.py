@@ -19,7 +19,7 @@ _COMMANDS = {
     "evaluate": ("undertake.arena.cli", "measure an agent in fields of others, over the same deals in every seat"),
     "benchmark": ("undertake.arena.benchmark_cli", "measure an agent by the whole protocol; the leaderboard"),
     "export": ("undertake_training.export", "write a trained policy as ONNX, to be played without torch"),
-    "bench": ("undertake_training.bench", "measure the engine's speed on this machine"),
+    "bench": ("undertake_training.bench", "measure the speed of the engine, or of the trainer, on this machine"),
 }
 """Command: the module whose `main(arguments) -> exit code` is the command, and what it does."""
 
