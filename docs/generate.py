@@ -15,7 +15,7 @@ import argparse
 import datetime
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -132,24 +132,41 @@ def ablation_table(report: Mapping[str, Any]) -> str:
     return "\n".join(rows)
 
 
-def strength_table(report: Mapping[str, Any]) -> str:
-    """The demo's policy in the field of each baseline."""
+def _fields(strength: Mapping[str, Any]) -> list[str]:
+    """Table rows: a policy in the field of each baseline."""
     rows = [
         "| three seats played by | win share of the policy | its mean score | of one such bot among three of it |",
         "| --- | --- | --- | --- |",
     ]
-    for cell in report["strength"]["cells"]:
+    for cell in strength["cells"]:
+        shown = (_told(cell["win_share"], 3), _told(cell["score"], 1), _told(cell["invasion"], 3))
+        rows.append(f"| {cell['field']} | {' | '.join(shown)} |")
+    return rows
 
-        def show(name: str, digits: int, cell: Mapping[str, Any] = cell) -> str:
-            value = cell[name]
-            return f"{value['mean']:.{digits}f} ({value['low']:.{digits}f} to {value['high']:.{digits}f})"
 
-        rows.append(f"| {cell['field']} | {show('win_share', 3)} | {show('score', 1)} | {show('invasion', 3)} |")
-    deals = report["strength"]["deals"]
-    rows += [
+def _told(value: Mapping[str, float], digits: int) -> str:
+    return f"{value['mean']:.{digits}f} ({value['low']:.{digits}f} to {value['high']:.{digits}f})"
+
+
+def strength_table(report: Mapping[str, Any]) -> str:
+    """The demo's policy in the field of each baseline."""
+    rows = [
+        *_fields(report["strength"]),
         "",
         f"{report['decisions']:,} decisions of training, seed {report['seed']}, {report['seconds']:.0f} seconds; "
-        f"{deals:,} test deals in each of the {report['players']} seats.",
+        f"{report['strength']['deals']:,} test deals in each of the {report['players']} seats.",
+    ]
+    return "\n".join(rows)
+
+
+def champion_table(card: Mapping[str, Any]) -> str:
+    """A shipped champion in the field of each baseline."""
+    strength = card["strength"]
+    rows = [
+        *_fields(strength),
+        "",
+        f"{card['decisions']:,} decisions of training, {card['cpu_hours']:.1f} CPU-hours; "
+        f"{strength['deals']:,} test deals in each of the {strength['players']} seats.",
     ]
     return "\n".join(rows)
 
@@ -183,12 +200,14 @@ def card_table() -> str:
 
 def sections() -> dict[str, str]:
     """The generated parts of README.md by name, of those whose report is there."""
-    makers = {"bench": speed_table, "demo_no_thanks": strength_table, "demo_six_nimmt": strength_table}
-    return {
-        name: make(json.loads((MEASURED / f"{name}.json").read_text()))
-        for name, make in makers.items()
-        if (MEASURED / f"{name}.json").exists()
+    reports: dict[str, tuple[Callable[[Mapping[str, Any]], str], Path]] = {
+        "bench": (speed_table, MEASURED / "bench.json"),
+        "demo_no_thanks": (strength_table, MEASURED / "demo_no_thanks.json"),
+        "demo_six_nimmt": (strength_table, MEASURED / "demo_six_nimmt.json"),
+        "champion_no_thanks": (champion_table, ROOT / "checkpoints" / "no_thanks" / "champion.json"),
+        "champion_six_nimmt": (champion_table, ROOT / "checkpoints" / "six_nimmt" / "champion.json"),
     }
+    return {name: make(json.loads(path.read_text())) for name, (make, path) in reports.items() if path.exists()}
 
 
 def training_sections() -> dict[str, str]:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from undertake.core.memory import Memory
 from undertake_training import checkpoint, config, ppo
 from undertake_training import run as runs
 from undertake_training.cli import main
@@ -70,8 +71,17 @@ ALL = {
 """Every part that a run can have."""
 
 
+MEMORY = {
+    "view": "table",
+    "memory": Memory(("card_number", "pot", "price"), 3),
+    "opponents": Opponents(("tuned", "past"), fields=0.4, mixed=0.4, past_every=UPDATE, past_kept=2),
+}
+
+
 @pytest.mark.parametrize(
-    "changes", [{}, {"opponents": Opponents()}, SIX, ALL], ids=["bots", "self-play", "six_nimmt", "all"]
+    "changes",
+    [{}, {"opponents": Opponents()}, SIX, ALL, MEMORY],
+    ids=["bots", "self-play", "six_nimmt", "all", "memory"],
 )
 def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path: Path, changes: dict[str, Any]) -> None:
     whole = tmp_path / "whole"
@@ -96,9 +106,9 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path: Path, chan
     for one, other in zip(run.groups, second.groups, strict=True):
         assert np.array_equal(one.tables.batch.states, other.tables.batch.states)
     assert without_clock(read_log(whole))[3:] == without_clock(read_log(halves))
-    (tensors, card), (others, other) = (checkpoint.read(at / checkpoint.POLICY, "policy") for at in (whole, halves))
+    (tensors, card), (others, its) = (checkpoint.read(at / checkpoint.POLICY, "policy") for at in (whole, halves))
     assert all(torch.equal(tensor, others[name]) for name, tensor in tensors.items())
-    assert {**card, "cpu_hours": 0} == {**other, "cpu_hours": 0}
+    assert {**card, "cpu_hours": 0} == {**its, "cpu_hours": 0}
 
 
 def test_another_seed_is_another_run(tmp_path: Path) -> None:
@@ -117,6 +127,27 @@ def test_a_resumed_run_keeps_its_log_and_may_only_get_more_time(tmp_path: Path) 
     assert [line["decisions"] for line in read_log(tmp_path)] == [UPDATE * i for i in range(1, 9)]
     with pytest.raises(ConfigError, match="seed cannot change in a resumed run: it is 0, given was 3"):
         runs.resume(tmp_path, lambda known: replace(known, seed=3))
+
+
+def test_a_resumed_run_may_draw_its_opponents_more_or_less_often(tmp_path: Path) -> None:
+    ppo.train(runs.start(tiny(tmp_path)), tmp_path)  # threshold_3 and random at half of the tables
+
+    def turned(policies: tuple[str, ...], fields: float, mixed: float) -> runs.Run:
+        opponents = Opponents(policies=policies, fields=fields, mixed=mixed)
+        return runs.resume(tmp_path, lambda known: replace(known, decisions=200 * UPDATE, opponents=opponents))
+
+    run = turned(("threshold_3", *["random"] * 15), 1.0, 0.0)
+    for _ in range(30):
+        ppo.advance(run)  # by then every table's first game is over
+    seats = run.groups[0].tables.seats
+    assert ((seats == -1).sum(axis=1) == 1).all(), "fields alone"
+    assert (seats == 1).sum() > 3 * (seats == 0).sum(), "drawn 15 times as often"
+    runs.save(run, tmp_path)
+    assert runs.resume(tmp_path).config.opponents == run.config.opponents
+    with pytest.raises(ConfigError, match="in this order, each at least once: threshold_3, random"):
+        turned(("random", "threshold_3"), 0.5, 0.5)
+    with pytest.raises(ConfigError, match="in this order, each at least once: threshold_3, random"):
+        turned(("threshold_3", "random", "past"), 0.5, 0.5)
 
 
 def test_the_policy_left_behind_is_the_trained_one(tmp_path: Path) -> None:

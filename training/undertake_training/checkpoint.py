@@ -11,6 +11,7 @@ Every file is written under a temporary name, flushed to disk and renamed: a rea
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
@@ -30,6 +31,8 @@ from torch import Tensor
 
 import undertake
 from undertake.arena import trained
+from undertake.core.game import get_game
+from undertake.core.memory import Memory, width
 from undertake_training.network import PolicyNetwork, shape_from_mapping, shape_to_mapping
 
 __all__ = [
@@ -170,6 +173,7 @@ def make_card(
     seed: int,
     greedy: bool = False,
     cpu_hours: float | None = None,
+    memory: Memory | None = None,
 ) -> dict[str, Any]:
     """A policy's card: what it plays, how it came about, and (empty at first) its measured strength.
 
@@ -182,6 +186,7 @@ def make_card(
         "view": view,
         "options": dict(options),
         "observation": trained.observation_slices(game, view),
+        **({"memory": dataclasses.asdict(memory)} if memory and memory.decisions else {}),
         "network": shape_to_mapping(network.shape),
         "greedy": greedy,
         "decisions": decisions,
@@ -238,6 +243,7 @@ class CheckpointPolicy:
         self.name = name
         self.game: str = card["game"]
         self.view: str = card["view"]
+        self.memory = trained.memory_of(card)
         self.greedy = greedy
         self.fingerprint = fingerprint
 
@@ -295,6 +301,8 @@ def load_policy(
         if card["observation"] != trained.observation_slices(card["game"], card["view"]):
             raise CheckpointError(f"checkpoint {file}: trained on an observation that this version no longer has")
         shape = shape_from_mapping(card["network"])
+        if shape.num_features != width(get_game(card["game"]).layouts[card["view"]], trained.memory_of(card)):
+            raise ValueError("of another width than the observation with its memory")
         network = PolicyNetwork(shape, torch.ones(shape.num_features))
         network.load_state_dict({name: tensor for name, tensor in tensors.items() if not name.startswith(_CRITIC)})
     except CheckpointError:

@@ -19,6 +19,10 @@ _COMMANDS = {
     "evaluate": ("undertake.arena.cli", "measure an agent in fields of others, over the same deals in every seat"),
     "benchmark": ("undertake.arena.benchmark_cli", "measure an agent by the whole protocol; the leaderboard"),
     "export": ("undertake_training.export", "write a trained policy as ONNX, to be played without torch"),
+    "best-response": (
+        "undertake_training.best_response",
+        "learn how much a policy can be exploited, on a fixed budget",
+    ),
     "bench": ("undertake_training.bench", "measure the speed of the engine, or of the trainer, on this machine"),
 }
 """Command: the module whose `main(arguments) -> exit code` is the command, and what it does."""

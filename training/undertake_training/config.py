@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 import yaml
 
+from undertake.core.memory import Memory
+
 __all__ = [
     "PAST",
     "PPO",
@@ -187,6 +189,8 @@ class Config:
     """Share of the tables that the other sizes have together."""
     view: str = "recall"
     """What the seats see: "table" (what lies in sight) or "recall" (the public past as well)."""
+    memory: Memory = field(default_factory=Memory)
+    """What the policy is shown besides of its seat's own earlier decisions in the game."""
     options: dict[str, Option] = field(default_factory=dict)
     """Options of the game that differ from its defaults, e.g. length hand."""
     name: str = ""
@@ -328,6 +332,7 @@ def check(config: Config) -> None:
         ("opponents.fields", config.opponents.fields, 0.0, 1.0),
         ("opponents.mixed", config.opponents.mixed, 0.0, round(1.0 - config.opponents.fields, 12)),
         ("other_tables", config.other_tables, 0.0, 1.0),
+        ("memory.decisions", config.memory.decisions, 1 if config.memory.slices else 0, 1000),
     ):
         if not low <= number <= high:
             raise ConfigError(f"{name}: {number} is not allowed, {low} to {high}")
@@ -335,6 +340,8 @@ def check(config: Config) -> None:
         raise ConfigError("ppo.magnet: it draws to the average's policy, so ppo.average must be above 0")
     if config.num_players in config.other_sizes or len({*config.other_sizes}) < len(config.other_sizes):
         raise ConfigError(f"other_sizes: {list(config.other_sizes)} is not allowed, each size once and not num_players")
+    if config.memory.decisions and not config.memory.slices:
+        raise ConfigError("memory.slices: the names of the slices to be remembered are wanted")
     if not network.hidden:
         raise ConfigError("network.hidden: at least one layer is wanted")
     if config.name in (".", "..") or any(character in config.name for character in "/\\\0"):

@@ -17,6 +17,7 @@ import torch
 
 from undertake.core.batch import records
 from undertake.core.game import BOT, Game
+from undertake.core.memory import Memory
 from undertake_training.checkpoint import load_policy
 from undertake_training.config import PAST, ConfigError, Opponents
 from undertake_training.network import PolicyNetwork
@@ -70,11 +71,13 @@ class Cast:
     past: Past | None = None
 
 
-def make_cast(game: Game, settings: Opponents, view: str, network: PolicyNetwork) -> Cast:
+def make_cast(game: Game, settings: Opponents, view: str, network: PolicyNetwork, memory: Memory | None = None) -> Cast:
     """The configured opponents; `network`, the policy to be trained, gives the past ones their shape.
 
+    What the tables keep is what the policy to be trained remembers, its `memory`: an opponent may remember less of it.
+
     Raises:
-        ConfigError: a name that is no bot's, in one line with the nearest.
+        ConfigError: a name that is no bot's, in one line with the nearest; a checkpoint that remembers anything else.
         CheckpointError: a checkpoint that cannot be loaded, or is of another game or view.
     """
     names = tuple(dict.fromkeys(settings.policies))
@@ -86,8 +89,9 @@ def make_cast(game: Game, settings: Opponents, view: str, network: PolicyNetwork
             past = Past(copy.deepcopy(network).requires_grad_(False))
             networks[k] = past.network
         elif name.startswith(_CHECKPOINT):
-            loaded = load_policy(name.removeprefix(_CHECKPOINT), game=game.name, view=view).network
-            networks[k] = loaded.requires_grad_(False).to(network.scale.device)
+            loaded = load_policy(name.removeprefix(_CHECKPOINT), game=game.name, view=view)
+            _check_memory(name, loaded.memory, memory or Memory())
+            networks[k] = loaded.network.requires_grad_(False).to(network.scale.device)
         elif name in game.bots:
             bots[k] = game.bots[name][0]
         else:
@@ -96,3 +100,9 @@ def make_cast(game: Game, settings: Opponents, view: str, network: PolicyNetwork
     scripted = np.array([k not in networks for k in range(len(names))], np.bool_)
     weights = np.array([names.index(name) for name in settings.policies], np.int64)
     return Cast(names, bots, scripted, weights, networks, past)
+
+
+def _check_memory(name: str, its: Memory, kept: Memory) -> None:
+    if its.decisions and (its.slices != kept.slices or its.decisions > kept.decisions):
+        told = [f"{list(each.slices)} at {each.decisions} decisions" for each in (its, kept)]
+        raise ConfigError(f"opponents.policies: {name!r} remembers {told[0]}, the policy to be trained only {told[1]}")

@@ -163,7 +163,9 @@ class Rollout:
             for number, other in (networks or {}).items():
                 where = torch.from_numpy(np.flatnonzero(tables.occupant == number)).to(device)
                 if len(where):
-                    action[where] = other.sample(other(seen[where], mask[where])[0], generator)
+                    # One that remembers less sees the beginning of what the policy sees.
+                    known = seen[where, : other.shape.num_features]
+                    action[where] = other.sample(other(known, mask[where])[0], generator)
             memory.action[row] = action
             memory.log_prob[row] = log_probs.gather(1, action.unsqueeze(1)).squeeze(1)
             memory.value[row] = critic(trunk, memory.extra[row].to(device)) if critic else value

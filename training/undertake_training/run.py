@@ -7,6 +7,7 @@ one that was never stopped.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import os
 import shutil
 import sys
@@ -19,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from undertake.core import memory as memories
 from undertake.core.batch import Batch, make_batch
 from undertake_training import checkpoint
 from undertake_training import config as configuration
@@ -88,8 +90,8 @@ def start(config: Config) -> Run:
     """A fresh run.
 
     Raises:
-        ConfigError: the game, its options or its view are not allowed, the network does not fit them, an opponent is
-            not known, or there is no GPU.
+        ConfigError: the game, its options or its view are not allowed, the network or the memory does not fit them, an
+            opponent is not known, or there is no GPU.
     """
     configuration.check(config)
     device = _device(config.device)
@@ -97,11 +99,16 @@ def start(config: Config) -> Run:
     batches = [_tables(config, size, tables, game_seeds + i) for i, (size, tables) in enumerate(_sizes(config))]
     game = batches[0].game
     layout = game.layouts[config.view]
-    shape = networks.make_shape(config.network, layout.slices, batches[0].num_actions, REWARDS)
-    network = networks.build(shape, torch.from_numpy(layout.scale.copy()), network_seed)
+    try:
+        scales = memories.scale(layout, config.memory)
+    except ValueError as error:
+        raise ConfigError(f"memory.slices: {error}") from None
+    slices = {**layout.slices, "memory": slice(layout.size, len(scales))}
+    shape = networks.make_shape(config.network, slices, batches[0].num_actions, REWARDS)
+    network = networks.build(shape, torch.from_numpy(scales), network_seed)
     network.calibrate(_sample(config, sample_seed))
     network.to(device)
-    cast = make_cast(game, config.opponents, config.view, network)
+    cast = make_cast(game, config.opponents, config.view, network, config.memory)
     critic, width = None, 0
     if config.network.critic:
         scale = torch.from_numpy(extra_scale(game, cast))
@@ -113,7 +120,7 @@ def start(config: Config) -> Run:
     counts = [r * batch.num_envs for r, batch in zip(rows, batches, strict=True)]
     memory = Decisions.empty(
         sum(counts) + SPARE * len(counts),
-        features=layout.size,
+        features=len(scales),
         actions=game.num_actions,
         extra=width,
         values=REWARDS,
@@ -121,7 +128,8 @@ def start(config: Config) -> Run:
     groups, at = [], 0
     for i, batch in enumerate(batches):
         part = memory.part(at, rows[i], batch.num_envs)
-        groups.append(Group(Tables(batch, cast, seed=seat_seed + i, **shares), Rollout(part, batch.num_players)))
+        at_tables = Tables(batch, cast, seed=seat_seed + i, memory=config.memory, **shares)
+        groups.append(Group(at_tables, Rollout(part, batch.num_players)))
         at += counts[i] + SPARE
     average = copy.deepcopy(network).requires_grad_(False) if config.ppo.average else None
     learned = [*network.parameters(), *(critic.parameters() if critic else ())]
@@ -171,10 +179,19 @@ def _sample(config: Config, seed: int) -> Tensor:
     seen = []
     for players, _ in _sizes(config):
         batch = _tables(config, players, 256, seed)
+        layout, tables = batch.game.layouts[config.view], np.arange(256)
+        past = memories.Past(layout, config.memory, 256, players)
         for step in range(400):
+            wanted = step % 8 == 1
+            if wanted or config.memory.decisions:
+                rows = np.zeros((256, memories.width(layout, config.memory)), np.uint8)
+                rows[:, : layout.size] = batch.observe(batch.seat)[0]
+                past.stack(tables, batch.seat, rows)
+                past.push(tables, batch.seat, rows)
+                if wanted:
+                    seen.append(torch.from_numpy(rows))
             batch.step(batch.random_actions(seed + step * 256))
-            if step % 8 == 0:
-                seen.append(torch.from_numpy(batch.observe(batch.seat)[0]))
+            past.forget(batch.done)
     return torch.cat(seen)
 
 
@@ -191,6 +208,7 @@ def card(run: Run) -> dict[str, Any]:
         seed=run.config.seed,
         greedy=run.config.greedy,
         cpu_hours=round(run.cpu_seconds / 3600, 3),
+        memory=run.config.memory,
     )
 
 
@@ -229,8 +247,9 @@ def save_best(run: Run, folder: Path) -> None:
 
 
 def resume(folder: Path, change: Callable[[Config], Config] = lambda config: config) -> Run:
-    """The run saved in `folder`, as it was; `change` may give it another budget, other threads and log settings.
+    """The run saved in `folder`, as it was.
 
+    `change` may give it another budget, other threads and log settings, and let opponents be drawn more or less often.
     Where the last state is damaged the one before it is taken, with a line on stderr.
 
     Raises:
@@ -274,14 +293,27 @@ def _resume(path: Path, change: Callable[[Config], Config]) -> Run:
             array[...] = np.frombuffer(tensors[name].numpy().tobytes(), array.dtype).reshape(array.shape)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise checkpoint.CheckpointError(f"checkpoint {path}: not a run of this version ({error})") from None
-    after = change(before)
+    after, was = change(before), configuration.to_mapping(before)  # with the defaults of what has come since
     for key, value in configuration.to_mapping(after).items():
-        if key not in ("decisions", "threads", "log", "measure") and value != data["config"].get(key):
-            raise ConfigError(
-                f"{key} cannot change in a resumed run: it is {data['config'].get(key)}, given was {value}"
-            )
+        if key not in ("decisions", "threads", "log", "measure", "opponents") and value != was[key]:
+            raise ConfigError(f"{key} cannot change in a resumed run: it is {was[key]}, given was {value}")
     run.config = after
+    if after.opponents != before.opponents:
+        _reseat(run, before)
     return run
+
+
+def _reseat(run: Run, before: Config) -> None:
+    """Let the opponents be drawn in the changed proportions, from the next game at each table on."""
+    opponents = run.config.opponents
+    known = dict.fromkeys(before.opponents.policies)
+    if list(dict.fromkeys(opponents.policies)) != list(known):
+        kept = ", ".join(known) or "none"
+        raise ConfigError(f"opponents.policies: a resumed run keeps them in this order, each at least once: {kept}")
+    weights = np.array([run.cast.names.index(name) for name in opponents.policies], np.int64)
+    run.cast = dataclasses.replace(run.cast, weights=weights)
+    for group in run.groups:
+        group.tables.reseat(run.cast, opponents.fields, opponents.mixed)
 
 
 _NUMBERS = ("decisions", "seconds", "cpu_seconds", "best")

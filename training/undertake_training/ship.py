@@ -41,7 +41,7 @@ class Arguments:
     to: Path = Path("checkpoints")
     """Folder of the shipped policies."""
     deals: int = 4096
-    """Test deals; the policy takes every seat of each."""
+    """Test deals, a quarter of them at other sizes than it was trained for; the policy takes every seat of each."""
     response: Path | None = None
     """Report of `undertake best-response` against it, to go onto the card."""
     note: str = ""
@@ -94,7 +94,7 @@ def _strength(path: Path, card: dict[str, Any], deals: int) -> dict[str, Any]:
                 config.game,
                 policy,
                 num_players=players,
-                deals=deals,
+                deals=deals if players == config.num_players else max(2, deals // 4),
                 deal_set="test",
                 view=config.view,
                 progress=progress,

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from undertake.core.batch import Batch, records
 from undertake.core.compile import compiled
 from undertake.core.game import choose, encode, legal, play, reveal, score, see, shuffle, start
+from undertake.core.memory import Memory, Past
 from undertake.core.rng import GAMMA, below, mix, stream
 from undertake_training.opponents import Cast
 
@@ -161,9 +162,13 @@ class Tables:
         pure: bool `[B]`, whether a game ended that the learner played in all seats
     """
 
-    def __init__(self, batch: Batch, cast: Cast, *, fields: float, mixed: float, seed: int) -> None:
+    def __init__(
+        self, batch: Batch, cast: Cast, *, fields: float, mixed: float, seed: int, memory: Memory | None = None
+    ) -> None:
         self.batch, self.cast = batch, cast
         tables, n = batch.num_envs, batch.num_players
+        self._memory = Past(batch.game.layouts[batch.view], memory, tables, n) if memory and memory.decisions else None
+        self._rows, self._seen = np.arange(tables), np.zeros((tables, batch.num_features), np.uint8)
         self._states = batch.states.view(batch.game.state_dtype).view(np.ndarray)
         self._fields, self._mixed = fields, mixed
         self._views = records(batch.game.view_dtype)
@@ -182,13 +187,21 @@ class Tables:
     def look(self, observation: Array, action_mask: Array, extra: Array) -> None:
         """Write what the seats to act see: uint8 `[B, D]`, int8 `[B, N]`, uint8 `[B, E]`, E = 0 for no critic.
 
-        The arrays are contiguous, with 64 bytes that may be overwritten behind the first two.
+        With a memory the first is `[B, D + k M]`, see `core.memory`. The arrays are contiguous, with 64 bytes that may
+        be overwritten behind the first two.
         """
         kinds, hidden = len(self.cast.names) + 1, self.batch.game.hidden_layout.size
         _look(
             *(self._states, self._views, self._recall, self.seats, kinds, hidden, self.seat, self.occupant),
             *(observation.reshape(-1), action_mask.reshape(-1), extra.reshape(-1)),
         )
+        if self._memory:
+            self._memory.stack(self._rows, self.seat, observation)
+            self._seen = observation
+
+    def reseat(self, cast: Cast, fields: float, mixed: float) -> None:
+        """Draw who sits where in other proportions from the next game on; the opponents are the same."""
+        self.cast, self._fields, self._mixed = cast, fields, mixed
 
     def step(self, actions: npt.NDArray[np.int64]) -> None:
         """Play one decision a table, `actions` int64 `[B]`, then what the bots decide."""
@@ -196,6 +209,9 @@ class Tables:
         self.done[:] = self.batch.done
         self.reached[:] = self.batch.score
         self._play_on()
+        if self._memory:
+            self._memory.push(self._rows, self.seat, self._seen)
+            self._memory.forget(self.done)
 
     def _play_on(self) -> None:
         cast = self.cast
@@ -207,7 +223,8 @@ class Tables:
 
     def arrays(self) -> dict[str, Array]:
         """All that carries the tables from one step to the next, as views."""
-        return {"states": self.batch.states, "keys": self.keys, "seats": self.seats, "standing": self.standing}
+        found = {"states": self.batch.states, "keys": self.keys, "seats": self.seats, "standing": self.standing}
+        return found | ({"memory": self._memory.kept} if self._memory else {})
 
 
 def extra_scale(game: Any, cast: Cast) -> npt.NDArray[np.float32]:

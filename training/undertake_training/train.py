@@ -33,7 +33,8 @@ class Arguments:
     config: Path | None = None
     """YAML file of settings that differ from the defaults; the command line goes before it."""
     resume: Path | None = None
-    """Folder of a run to go on with; only its budget, threads, measuring and logging may change."""
+    """Folder of a run to go on with; only its budget, threads, measuring and logging, and how often each opponent is
+    drawn, may change."""
     evaluate: bool = False
     """Measure the policy at the end, on test deals in the fields of `measure.fields`."""
     json: bool = False

@@ -180,6 +180,7 @@ class Face:
         # What has happened since the events were last told: the state before it, what it was, the action or the seat.
         self._log: list[tuple[bytes, str, int]] = []
         self._events: list[dict[str, Any]] | None = None
+        self.pasts: dict[Any, Any] = {}  # of the running game, for `Policy.action`
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """`Dict(observation=Box(0, 1, (D,), float32), action_mask=Box(0, 1, (N,), int8))`, the same for all agents."""
@@ -312,6 +313,7 @@ class Face:
         self._seeded = self._dealt = True
         self._log.clear()
         self._events = None
+        self.pasts.clear()
         return _begin(self._states, deck is None, -1 if first_player is None else first_player, self._told)
 
     def _play(self, action: int, replace: bool) -> tuple[int, int]:

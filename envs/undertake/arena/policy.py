@@ -24,6 +24,7 @@ from undertake.arena.deals import look
 from undertake.core.batch import illegal_message, records
 from undertake.core.compile import JIT, compiled
 from undertake.core.game import GAMES, VIEWS, Game, check_choice, choose, get_game
+from undertake.core.memory import Memory, Past, remembered, scale, width
 
 __all__ = ["Policy", "PolicyError", "make_policy"]
 
@@ -60,6 +61,7 @@ class Policy:
         source: the text from which `make_policy` makes it again, None where an object was given
         target: None for a scripted bot, else what is called with observations `[D]`, or `[B, D]` if `batched`
         sees: whether `target` is given an "observation" or the seat's "view" record
+        memory: what of its seat's earlier decisions is stacked on the observation, see `core.memory`
         takes_rng: whether `target` takes a third argument, a `np.random.Generator`
         fingerprint: changes when the policy does; "" where that cannot be told
         rng: its random numbers in `action`; a match brings its own
@@ -72,6 +74,7 @@ class Policy:
     target: Callable[..., Any] | None = None
     batched: bool = False
     sees: str = "observation"
+    memory: Memory = field(default_factory=Memory)
     takes_rng: bool = False
     fingerprint: str = ""
     rng: np.random.Generator = field(default_factory=np.random.default_rng, repr=False, compare=False)
@@ -92,19 +95,45 @@ class Policy:
             raise PolicyError(f"policy {self.name!r} plays {self.game}; the game here is {game.name}")
         if self.view == "recall" and view == "table":
             raise PolicyError(f"policy {self.name!r} needs the view 'recall'; the view here is 'table'")
+        try:
+            remembered(game.layouts[self.view or view], self.memory)
+        except ValueError as error:
+            raise PolicyError(f"policy {self.name!r}: {error}") from None
         return self.view or view
 
+    def past(self, game: Game, view: str, tables: int, seats: int) -> Past | None:
+        """Room for what it remembers in the seats of new games at T tables; None for a policy without a memory."""
+        if not self.memory.decisions:
+            return None
+        return Past(game.layouts[self.seated(game, view)], self.memory, tables, seats)
+
     def actions(
-        self, game: Game, states: npt.NDArray[Any], seats: npt.NDArray[np.int64], view: str, rng: np.random.Generator
+        self,
+        game: Game,
+        states: npt.NDArray[Any],
+        seats: npt.NDArray[np.int64],
+        view: str,
+        rng: np.random.Generator,
+        past: Past | None = None,
+        tables: npt.NDArray[np.int64] | None = None,
     ) -> npt.NDArray[np.int64]:
         """The actions (int64 [B]) of the seats `seats` of the tables `states`, state records, all of which are to act.
 
-        Raises PolicyError where an action is illegal or what the policy returned holds no actions.
+        `past` is what `Policy.past` gave when their games began, in which the tables have the numbers `tables`
+        (int64 [B], 0 to B - 1 without it); what the seats see now is added to it.
+
+        Raises PolicyError where an action is illegal or what the policy returned holds no actions, and for a policy
+        with a memory that is given none.
         """
         view = self.seated(game, view)
-        count = len(states)
+        if self.memory.decisions and past is None:
+            raise PolicyError(
+                f"policy {self.name!r} remembers its decisions, which nobody keeps for it here; it plays in matches, "
+                "and by 'action' in AEC and Parallel environments"
+            )
+        count, layout = len(states), game.layouts[view]
         views = records(game.view_dtype, count)
-        num_features = game.layouts[view].size if self.target is not None and self.sees == "observation" else 0
+        num_features = width(layout, self.memory) if self.target is not None and self.sees == "observation" else 0
         counts = np.zeros(count * num_features + _PAD, np.uint8)[: count * num_features]
         flat = np.zeros(count * game.num_actions + _PAD, np.int8)[: count * game.num_actions]
         look(states, seats, view == "recall", views, counts, flat)
@@ -116,7 +145,12 @@ class Policy:
             return chosen
         seen: Any = views.view(np.recarray)
         if self.sees == "observation":
-            seen = counts.reshape(count, num_features) * game.layouts[view].scale
+            rows = counts.reshape(count, num_features)
+            if past is not None:
+                at = np.arange(count) if tables is None else tables
+                past.stack(at, seats, rows)
+                past.push(at, seats, rows)
+            seen = rows * scale(layout, self.memory)
         chosen = self._ask(seen, mask.copy(), rng)
         inside = (chosen >= 0) & (chosen < game.num_actions)
         allowed = inside & (mask[np.arange(count), np.where(inside, chosen, 0)] == 1)
@@ -128,7 +162,9 @@ class Policy:
     def action(self, env: Any, agent: str) -> int:
         """The action of `agent` in one of this package's PettingZoo environments, AEC or Parallel.
 
-        In Parallel it is *wait* for an agent that has nothing to decide.
+        In Parallel it is *wait* for an agent that has nothing to decide. What a policy with a memory has seen in the
+        running game is kept by the environment and its copies, until they are reset; to be asked again before the agent
+        has played is no second decision.
 
         Raises PolicyError where the policy does not fit the environment or errs, in AEC ValueError for an agent that
         has nothing to decide, TypeError for an environment of another kind.
@@ -139,7 +175,23 @@ class Policy:
         if raw.default_action(agent) == raw.game.wait:
             return int(raw.game.wait)
         states, seat = raw.policy_input(agent)
-        return int(self.actions(raw.game, states, np.array([seat]), raw.view_name, self.rng)[0])
+        past = self._past_in(raw, agent, seat)
+        return int(self.actions(raw.game, states, np.array([seat]), raw.view_name, self.rng, past)[0])
+
+    def _past_in(self, raw: Any, agent: str, seat: int) -> Past | None:
+        """What an environment keeps for a policy with this memory, as it was before the decision asked for now."""
+        fresh = self.past(raw.game, raw.view_name, 1, len(raw.possible_agents))
+        if fresh is None:
+            return None
+        kept: tuple[Past, dict[str, tuple[bytes, npt.NDArray[np.uint8]]]]
+        kept = raw.pasts.setdefault((self.view, self.memory), (fresh, {}))
+        past, asked = kept
+        # What an agent sees at two of its decisions is never the same: its chips, its cards or its hand have changed.
+        now = raw.observe(agent)["observation"].tobytes()
+        if agent in asked and asked[agent][0] == now:
+            past.kept[0, seat] = asked[agent][1]
+        asked[agent] = now, past.kept[0, seat].copy()
+        return past
 
     def _ask(self, seen: Any, mask: npt.NDArray[np.int8], rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Call the user's code, once if it is batched and otherwise once a table."""
@@ -306,6 +358,7 @@ def of_object(given: Any, source: str | None) -> Policy:
         "game": getattr(given, "game", None),
         "view": getattr(given, "view", None),
         "sees": getattr(given, "sees", "observation"),
+        "memory": getattr(given, "memory", Memory()),
     }
     for what, allowed in (("game", GAMES), ("view", VIEWS), ("sees", SEES)):
         if settings[what] is not None:
@@ -313,6 +366,9 @@ def of_object(given: Any, source: str | None) -> Policy:
                 check_choice(what, settings[what], allowed)
             except ValueError as error:
                 raise PolicyError(f"policy {name!r}: {error}") from None
+    if not isinstance(settings["memory"], Memory) or (settings["memory"].decisions and settings["sees"] == "view"):
+        wanted = "an undertake.core.memory.Memory, of a policy that sees the observation, is needed"
+        raise PolicyError(f"policy {name!r}: its memory is {settings['memory']!r}; {wanted}")
     return Policy(
         str(name),
         source=source,

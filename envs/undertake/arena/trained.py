@@ -21,11 +21,13 @@ import numpy.typing as npt
 
 from undertake.arena.policy import Policy, PolicyError, Trusted, of_object
 from undertake.core.game import get_game
+from undertake.core.memory import Memory
 
 __all__ = [
     "CARD",
     "KINDS",
     "OnnxPolicy",
+    "memory_of",
     "observation_slices",
     "pick",
     "probabilities",
@@ -64,6 +66,12 @@ def probabilities(log_probs: npt.NDArray[np.floating[Any]], *, greedy: bool = Fa
 def observation_slices(game: str, view: str) -> dict[str, list[int]]:
     """Where in the observation what lies, as `[start, stop]` by name: what a card says its network was trained on."""
     return {name: [part.start, part.stop] for name, part in get_game(game).layouts[view].slices.items()}
+
+
+def memory_of(card: Mapping[str, Any]) -> Memory:
+    """What a policy remembers, by its card; KeyError, TypeError or ValueError where the card does not tell."""
+    told = card.get("memory", {"slices": (), "decisions": 0})
+    return Memory(tuple(told["slices"]), int(told["decisions"]))
 
 
 def shipped(game: str) -> dict[str, Path]:
@@ -144,7 +152,7 @@ class OnnxPolicy:
         try:
             self.card: dict[str, Any] = json.loads(self._session.get_modelmeta().custom_metadata_map[CARD])
             form, self.game, self.view = int(self.card["format"]), str(self.card["game"]), str(self.card["view"])
-            self.greedy = bool(self.card["greedy"])
+            self.greedy, self.memory = bool(self.card["greedy"]), memory_of(self.card)
             known = self.card["observation"] == observation_slices(self.game, self.view)
         except (KeyError, TypeError, ValueError):
             raise PolicyError(f"policy {name!r}: its card is not one of undertake's; {_AGAIN}") from None

@@ -14,6 +14,7 @@ from undertake.arena.deals import look
 from undertake.arena.policy import Policy, PolicyError, make_policy
 from undertake.core.batch import records
 from undertake.core.game import VIEWS, Game, check_choice
+from undertake.core.memory import Memory
 
 __all__ = ["Chances", "Probabilities", "chances"]
 
@@ -49,6 +50,9 @@ def chances(policy: Any, game: Game, view: str) -> Chances:
     if not hasattr(given, "probabilities"):
         found = make_policy(given, game.name)
         given = getattr(found.target, "__self__", found.target)
+    if getattr(given, "memory", Memory()).decisions:
+        name = str(getattr(given, "name", type(given).__name__))
+        raise PolicyError(f"policy {name!r} remembers its decisions, which the positions of a tree do not tell")
     if hasattr(given, "probabilities"):
         own = getattr(given, "view", None) or view
         check_choice("the view of the policy", own, VIEWS)
