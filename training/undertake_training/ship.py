@@ -46,6 +46,8 @@ class Arguments:
     """Report of `undertake best-response` against it, to go onto the card."""
     note: str = ""
     """What else the card should say of how the policy came about."""
+    greedy: bool = False
+    """Let it play its likeliest action, though it was measured drawing while it was trained."""
     last: bool = False
     """Ship the last policy of the run and not the best on dev deals."""
 
@@ -64,6 +66,8 @@ def ship(asked: Arguments) -> Path:
     card = {key: value for key, value in card.items() if key != "kind"}
     if asked.note:
         card["note"] = asked.note
+    if asked.greedy:
+        card["greedy"] = card["config"]["greedy"] = True
     target = asked.to / game / f"{name}.safetensors"
     target.parent.mkdir(parents=True, exist_ok=True)
     shape = shape_from_mapping(card["network"])
