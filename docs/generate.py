@@ -198,6 +198,29 @@ def card_table() -> str:
     return "\n".join([*rows, "", "Means and 95 % intervals over test deals; the cards hold every field."])
 
 
+def size_table() -> str:
+    """The champions at the protocol's other sizes, and what a learned best response gains from them."""
+    rows = [
+        "| policy | players (parity) | win share by field, lower end of the interval |",
+        "| --- | --- | --- |",
+    ]
+    gains = []
+    for path in sorted((ROOT / "checkpoints").glob("*/*.json")):
+        strength, name = json.loads(path.read_text())["strength"], f"{path.parent.name}/{path.stem}"
+        for players, found in strength.get("sizes", {}).items():
+            fields = ", ".join(f"{cell['field']} {cell['win_share']['low']:.3f}" for cell in found["cells"])
+            rows.append(f"| `{name}` | {players} ({1 / int(players):.3f}) | {fields} |")
+        if response := strength.get("best_response"):
+            gains.append(
+                f"- `{name}`: {_told(response['gain'], 3)} over parity after {response['decisions'] / 1e6:.1f} million "
+                f"decisions at its tables, {response['budget_minutes']:.0f} CPU-minutes, seed {response['seed']}; "
+                f"{response['deals']:,} test deals."
+            )
+    if gains:
+        rows += ["", "A best response learned against frozen copies (`undertake best-response`) gains", "", *gains]
+    return "\n".join(rows)
+
+
 def sections() -> dict[str, str]:
     """The generated parts of README.md by name, of those whose report is there."""
     reports: dict[str, tuple[Callable[[Mapping[str, Any]], str], Path]] = {
@@ -266,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for readme, parts in (
         (ROOT / "README.md", sections()),
         (ROOT / "docs" / "training.md", training_sections()),
-        (ROOT / "checkpoints" / "README.md", {"cards": card_table()}),
+        (ROOT / "checkpoints" / "README.md", {"cards": card_table(), "sizes": size_table()}),
     ):
         readme.write_text(filled(readme.read_text(), parts))
     from undertake.arena.benchmark_page import leaderboard_page, read_tables

@@ -27,7 +27,7 @@ def test_measured_tables_are_generated_from_the_reports() -> None:
     training = (ROOT / "docs" / "training.md").read_text()
     assert generate.filled(training, generate.training_sections()) == training
     cards = (ROOT / "checkpoints" / "README.md").read_text()
-    assert generate.filled(cards, {"cards": generate.card_table()}) == cards
+    assert generate.filled(cards, {"cards": generate.card_table(), "sizes": generate.size_table()}) == cards
 
 
 @pytest.mark.parametrize("code", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
