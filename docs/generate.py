@@ -145,7 +145,7 @@ def _fields(strength: Mapping[str, Any]) -> list[str]:
 
 
 def _told(value: Mapping[str, float], digits: int) -> str:
-    return f"{value['mean']:.{digits}f} ({value['low']:.{digits}f} to {value['high']:.{digits}f})"
+    return f"{value['mean']:z.{digits}f} ({value['low']:z.{digits}f} to {value['high']:z.{digits}f})"
 
 
 def strength_table(report: Mapping[str, Any]) -> str:
