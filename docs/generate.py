@@ -238,7 +238,6 @@ def training_sections() -> dict[str, str]:
     makers = {
         "bench_training": training_table,
         "ablation-no_thanks": ablation_table,
-        "ablation-six_nimmt": ablation_table,
     }
     return {
         name: maker(json.loads((MEASURED / f"{name}.json").read_text()))
