@@ -64,6 +64,7 @@ def ship(asked: Arguments) -> Path:
     load_policy(source, game=game)
     tensors, card = checkpoint.read(source, "policy")
     card = {key: value for key, value in card.items() if key != "kind"}
+    card["config"].pop("log", None)  # where it was written says nothing of how it was made
     if asked.note:
         card["note"] = asked.note
     if asked.greedy:
