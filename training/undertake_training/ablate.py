@@ -24,6 +24,7 @@ import yaml
 from rich.progress import Progress
 
 from undertake_training import config as configuration
+from undertake_training import mapping
 from undertake_training.checkpoint import write_atomically
 from undertake_training.config import Config, ConfigError
 from undertake_training.report import SHARE, read_log
@@ -66,8 +67,8 @@ def read_study(path: Path) -> Study:
     Raises:
         ConfigError: a key or value that is not allowed, with its variant.
     """
-    data = configuration.read_yaml(path)
-    base = merged(configuration.read_yaml(path.parent / data["base"]), data.get("settings", {}))
+    data = mapping.read_yaml(path)
+    base = merged(mapping.read_yaml(path.parent / data["base"]), data.get("settings", {}))
     runs = {}
     for variant, changes in {BASE: {}, **data.get("variants", {})}.items():
         for seed in range(data.get("seeds", 3)):

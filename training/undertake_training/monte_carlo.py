@@ -31,8 +31,7 @@ import tyro
 from torch import Tensor, nn
 
 from undertake.arena import PolicyError
-from undertake_training import checkpoint, report
-from undertake_training import config as configuration
+from undertake_training import checkpoint, mapping, report
 from undertake_training import run as runs
 from undertake_training.checkpoint import CheckpointError
 from undertake_training.config import Config, ConfigError
@@ -242,9 +241,9 @@ def load(path: Path) -> MonteCarlo:
     Raises:
         ConfigError: the file cannot be read or is no YAML mapping, or a key or value in it is not allowed.
     """
-    data = configuration.read_yaml(path)
+    data = mapping.read_yaml(path)
     try:
-        config: MonteCarlo = configuration.build(MonteCarlo, data)
+        config: MonteCarlo = mapping.build(MonteCarlo, data)
     except ConfigError as error:
         raise ConfigError(f"config {path}: {error}") from None
     return config

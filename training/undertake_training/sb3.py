@@ -29,7 +29,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from undertake import arena
 from undertake.arena.report import print_report, progress_bar
 from undertake.core.game import get_game, make_options
-from undertake_training import config as configuration
+from undertake_training import mapping
 from undertake_training.checkpoint import CheckpointError, add_strength, write_atomically
 from undertake_training.config import ConfigError
 from undertake_training.sb3_config import MaskedPPO, SB3Config, check, load, write
@@ -219,7 +219,7 @@ def card(config: SB3Config, decisions: int) -> dict[str, Any]:
         greedy=config.greedy,
         decisions=decisions,
         seed=config.seed,
-        config=configuration.plain(dataclasses.asdict(config)),
+        config=mapping.plain(dataclasses.asdict(config)),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 import yaml
 
 from undertake.core.game import GAMES, check_choice
-from undertake_training import config as configuration
+from undertake_training import mapping
 from undertake_training.config import ConfigError, Measure, Option
 
 __all__ = ["MaskedPPO", "SB3Config", "check", "load", "write"]
@@ -98,9 +98,9 @@ class SB3Config:
 
 def load(path: str | Path) -> SB3Config:
     """Read a YAML file that holds what differs from the defaults; raises ConfigError in one line."""
-    data = configuration.read_yaml(path)
+    data = mapping.read_yaml(path)
     try:
-        found: SB3Config = configuration.build(SB3Config, data)
+        found: SB3Config = mapping.build(SB3Config, data)
         check(found)
     except ConfigError as error:
         raise ConfigError(f"config {path}: {error}") from None
@@ -129,6 +129,6 @@ def check(config: SB3Config) -> None:
 
 def write(config: SB3Config) -> str:
     """YAML text of what differs from the defaults."""
-    mappings = (configuration.plain(dataclasses.asdict(each)) for each in (config, SB3Config()))
-    differing = configuration.difference(*mappings)
+    mappings = (mapping.plain(dataclasses.asdict(each)) for each in (config, SB3Config()))
+    differing = mapping.difference(*mappings)
     return yaml.safe_dump(differing, sort_keys=False) if differing else "{}\n"
