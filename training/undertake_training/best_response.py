@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code."""
     asked = tyro.cli(Arguments, prog="undertake best-response", args=arguments)
     try:
-        with progress_bar("learning a best response") as progress:
+        with progress_bar("learning a best response", "decisions") as progress:
             report = respond(asked.policy, minutes=asked.minutes, deals=asked.deals, seed=asked.seed, progress=progress)
     except (CheckpointError, ConfigError, ppo.TrainingError, arena.PolicyError) as error:
         print(f"undertake best-response: {error}", file=sys.stderr)

@@ -23,6 +23,7 @@ from gymnasium import spaces
 from sb3_contrib import MaskablePPO
 
 import undertake
+from undertake.arena.trained import draw
 from undertake.core.game import GAMES, VIEWS, get_game
 from undertake_training.checkpoint import CheckpointError, write_atomically
 
@@ -71,10 +72,7 @@ class SB3Policy:
             chances = self.network.get_distribution(seen, action_masks=action_mask).distribution.probs
         if self.greedy:
             return np.asarray(chances.argmax(dim=1).cpu().numpy())
-        cumulated = chances.cpu().numpy().astype(np.float64).cumsum(axis=1)
-        word = rng.random(len(cumulated)) * cumulated[:, -1]
-        # The first action whose cumulated probability exceeds the number: never one of probability 0.
-        return np.asarray((cumulated > word[:, None]).argmax(axis=1))
+        return draw(chances.cpu().numpy().astype(np.float64), rng)
 
 
 def make_card(

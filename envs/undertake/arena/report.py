@@ -112,8 +112,8 @@ def write_csv(reports: Sequence[Report], path: Path) -> None:
 
 
 @contextlib.contextmanager
-def progress_bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on the terminal for `play` and `evaluate`: games, games a second, time left.
+def progress_bar(text: str, unit: str = "games") -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on the terminal for `play` and `evaluate`: games (or another `unit`), a second, time left.
 
     It comes up after a second; short runs, files and pipes get none.
     """
@@ -126,7 +126,7 @@ def progress_bar(text: str) -> Iterator[Callable[[int, int], None] | None]:
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} games, {task.fields[speed]:,.0f} a second"),
+        TextColumn(f"{{task.completed:,.0f}} of {{task.total:,.0f}} {unit}, {{task.fields[speed]:,.0f}} a second"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,

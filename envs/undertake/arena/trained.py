@@ -27,6 +27,7 @@ __all__ = [
     "CARD",
     "KINDS",
     "OnnxPolicy",
+    "draw",
     "memory_of",
     "observation_slices",
     "pick",
@@ -50,7 +51,12 @@ def pick(
     """Actions int64 `[B]` from log-probabilities `[B, N]`: the likeliest, or drawn, by one uniform number a row."""
     if greedy:
         return np.asarray(log_probs.argmax(axis=1))
-    cumulated = probabilities(log_probs).cumsum(axis=1)
+    return draw(probabilities(log_probs), rng)
+
+
+def draw(chances: npt.NDArray[np.float64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Actions int64 `[B]` drawn from probabilities `[B, N]` by one uniform number a row."""
+    cumulated = chances.cumsum(axis=1)
     word = rng.random(len(cumulated)) * cumulated[:, -1]
     # The first action whose cumulated probability exceeds the number: never one of probability 0.
     return np.asarray((cumulated > word[:, None]).argmax(axis=1))
