@@ -197,6 +197,11 @@ def test_trained_opponents_come_to_the_surface_and_past_ones_change(tmp_path: An
     assert drawn == kept
 
 
+def test_a_size_that_is_named_twice_has_twice_the_tables() -> None:
+    run = runs.start(Config(tables=10, steps=2, other_sizes=(3, 5, 5), other_tables=0.6))
+    assert [(group.tables.batch.num_players, group.tables.batch.num_envs) for group in run.groups] == [(4, 4), (3, 2), (5, 4)]
+
+
 def test_opponents_that_cannot_be_are_refused(tmp_path: Any) -> None:
     with pytest.raises(
         ConfigError, match=r"opponents\.policies: No Thanks! has no bot 'tunde'; did you mean 'tuned'\?"

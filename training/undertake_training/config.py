@@ -174,7 +174,7 @@ class Config:
     num_players: int = 4
     """Seats at a table, in training and in measuring."""
     other_sizes: tuple[int, ...] = ()
-    """Numbers of players that are trained besides, by the same network."""
+    """Numbers of players that are trained besides, by the same network. A size named twice gets twice the tables."""
     other_tables: float = 0.3
     """Share of the tables that the other sizes have together."""
     view: str = "recall"
@@ -305,8 +305,8 @@ def check(config: Config) -> None:
             raise ConfigError(f"{name}: {number} is not allowed, {low} to {high}")
     if ppo.magnet and not ppo.average:
         raise ConfigError("ppo.magnet: it draws to the average's policy, so ppo.average must be above 0")
-    if config.num_players in config.other_sizes or len({*config.other_sizes}) < len(config.other_sizes):
-        raise ConfigError(f"other_sizes: {list(config.other_sizes)} is not allowed, each size once and not num_players")
+    if config.num_players in config.other_sizes:
+        raise ConfigError(f"other_sizes: {config.num_players} is not allowed, it is num_players already")
     if config.memory.decisions and not config.memory.slices:
         raise ConfigError("memory.slices: the names of the slices to be remembered are wanted")
     if not network.hidden:

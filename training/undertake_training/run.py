@@ -11,6 +11,7 @@ import dataclasses
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,7 +157,7 @@ def _sizes(config: Config) -> list[tuple[int, int]]:
         return [(config.num_players, config.tables)]
     each = max(1, round(config.tables * config.other_tables / len(config.other_sizes)))
     main = max(1, config.tables - each * len(config.other_sizes))
-    return [(config.num_players, main), *((size, each) for size in config.other_sizes)]
+    return [(config.num_players, main), *((size, each * times) for size, times in Counter(config.other_sizes).items())]
 
 
 def _tables(config: Config, players: int, tables: int, seed: int) -> Batch:
