@@ -5,7 +5,7 @@ is played out by simple policies in all seats. The action with the best mean mar
 is played. All actions are tried in the same worlds, and scripted policies draw the same random words there, so that
 what differs between two actions is not the luck of the deal.
 
-Letters: B decisions, W worlds, N actions, n seats, P rollout policies, T tables that are played out.
+Letters: B decisions, N actions, n seats, T tables that are played out.
 """
 
 from __future__ import annotations
@@ -121,26 +121,26 @@ def _play_worlds(
 @compiled
 def _imagine_tables(
     views: npt.NDArray[Any],
-    b: int,
-    key: np.uint64,
-    first: int,
+    decisions: npt.NDArray[np.int64],
+    keys: npt.NDArray[np.uint64],
+    worlds: npt.NDArray[np.int64],
     actions: npt.NDArray[np.int64],
     policies: int,
     states: npt.NDArray[Any],
     seats: npt.NDArray[np.int64],
     words: npt.NDArray[np.uint64],
 ) -> None:
-    """Lay out every action in every world on tables of their own, world by world from `first` on.
+    """Lay out table t: the world `worlds[t]` of the decision `decisions[t]`, where `actions[t]` is played.
 
-    `seats` (flat [T n]) gets who plays where, `words` [T] the tables' random streams.
+    `keys` [B] are the decisions' random streams; `seats` (flat [T n]) gets who plays where, `words` [T] the tables'
+    random streams.
     """
-    count = actions.shape[0]
-    n = int(views[b].num_players)
+    n = seats.shape[0] // states.shape[0]
     for t in range(states.shape[0]):
-        own = stream(key, first + t // count)
-        imagine(views[b], own, states[t])
+        own = stream(keys[decisions[t]], worlds[t])
+        imagine(views[decisions[t]], own, states[t])
         end_after_round(states[t])
-        play(states[t], actions[t % count])
+        play(states[t], actions[t])
         _seat_policies(own, policies, seats, t * n, n)
         words[t] = own
 
@@ -173,10 +173,14 @@ def _advance(
 
 @compiled
 def _add_margins(
-    states: npt.NDArray[Any], seat: int, actions: npt.NDArray[np.int64], total: npt.NDArray[np.float64]
+    states: npt.NDArray[Any],
+    views: npt.NDArray[Any],
+    decisions: npt.NDArray[np.int64],
+    actions: npt.NDArray[np.int64],
+    total: npt.NDArray[np.float64],
 ) -> None:
     for t in range(states.shape[0]):
-        total[actions[t % actions.shape[0]]] += margin(states[t], seat)
+        total[decisions[t], actions[t]] += margin(states[t], int(views[decisions[t]].seat))
 
 
 @compiled
@@ -220,58 +224,68 @@ class Rollout:
 
     def act(self, views: Any, mask: npt.NDArray[np.int8], rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """The actions (int64 [B]) for the seats whose view records (`[B]`) are given."""
-        views = self._records(views)
-        keys = rng.integers(0, 1 << 64, len(views), dtype=np.uint64)
-        chosen = np.zeros(len(views), np.int64)
-        for b in range(len(views)):
-            found, _ = self._margins(views, b, keys[b])
-            chosen[b] = np.nanargmax(found)
-        return chosen
+        mean, _ = self._search(views, rng.integers(0, 1 << 64, len(views), dtype=np.uint64))
+        return np.asarray(np.nanargmax(mean, axis=1))
 
     def margins(self, views: Any, key: int = 0) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """Mean margin of every action (float64 [B, N], NaN where it is not legal) and the worlds looked at (int64 [B]).
 
-        `views` are view records [B] of seats that have a decision to make; `key` seeds the worlds.
+        `views` are view records [B] of seats that have a decision to make at tables of one size; `key` seeds the
+        worlds. A decision's figures do not depend on the others, unless a rollout policy that is no bot draws.
         """
-        views = self._records(views)
-        found = [self._margins(views, b, np.uint64(stream(np.uint64(key), b))) for b in range(len(views))]
-        return np.stack([mean for mean, _ in found]), np.array([worlds for _, worlds in found], np.int64)
+        keys = np.array([stream(np.uint64(key), b) for b in range(len(views))], np.uint64)
+        return self._search(views, keys)
 
     def _records(self, views: Any) -> npt.NDArray[Any]:
         """The view records in the form in which kernels take them."""
         plain = np.asarray(views).view(get_game(self.game).view_dtype)
         return plain if JIT else plain.view(np.recarray)
 
-    def _margins(self, views: npt.NDArray[Any], b: int, key: np.uint64) -> tuple[npt.NDArray[np.float64], int]:
-        rules = get_game(self.game)
-        padded = np.zeros(rules.num_actions + 64, np.int8)
-        _legal_actions(views[b : b + 1], padded, rules.num_actions)
-        actions = np.flatnonzero(padded[: rules.num_actions])
-        total = np.zeros(rules.num_actions)
-        if len(actions) == 1:
-            worlds = 1  # nothing to decide
-        elif self._scripted.all():
-            worlds = self._compiled(rules, views[b : b + 1], key, padded, len(actions), total)
+    def _search(
+        self, views: Any, keys: npt.NDArray[np.uint64]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        """As `margins`, from a random stream [B] of each decision."""
+        rules, views = get_game(self.game), self._records(views)
+        count, num_actions = len(views), rules.num_actions
+        flat = np.zeros(count * num_actions + 64, np.int8)
+        _legal_actions(views, flat, num_actions)
+        mask = flat[: count * num_actions].reshape(count, num_actions) == 1
+        total, worlds = np.zeros((count, num_actions)), np.ones(count, np.int64)
+        open_to_choice = np.flatnonzero(mask.sum(axis=1) > 1)
+        if self._scripted.all():
+            for b in open_to_choice.tolist():
+                worlds[b] = self._compiled(rules, views, b, keys[b], flat, int(mask[b].sum()), total[b])
+        elif self.budget.unit == "ms":
+            for b in open_to_choice.tolist():
+                worlds[b] = 0
+                until = time.perf_counter() + self.budget.amount / 1000
+                while worlds[b] == 0 or time.perf_counter() < until:
+                    self._ask(rules, views, keys, mask, np.array([b]), worlds[b], _CHUNK, total)
+                    worlds[b] += _CHUNK
         else:
-            worlds = self._asked(rules, views[b : b + 1], key, actions, total)
-        mean = np.full(rules.num_actions, np.nan)
-        mean[actions] = total[actions] / worlds
-        return mean, worlds
+            # Decisions with as many actions look at as many worlds.
+            for actions in np.unique(mask[open_to_choice].sum(axis=1)):
+                alike = open_to_choice[mask[open_to_choice].sum(axis=1) == actions]
+                worlds[alike] = self.budget.worlds(int(actions))
+                self._ask(rules, views, keys, mask, alike, 0, int(worlds[alike[0]]), total)
+        return np.where(mask, total / worlds[:, None], np.nan), worlds
 
     def _compiled(
         self,
         rules: Game,
         views: npt.NDArray[Any],
+        b: int,
         key: np.uint64,
         mask: npt.NDArray[np.int8],
         actions: int,
         total: npt.NDArray[np.float64],
     ) -> int:
+        """Add the margins of decision `b`, between so many actions, to `total` [N]; returns the worlds looked at."""
         states, scratch = records(rules.state_dtype, 2), records(rules.view_dtype)
         seats = np.zeros(rules.max_players, np.int64)
 
         def look(first: int, last: int) -> None:
-            _play_worlds(views, 0, states, scratch, self._bots, seats, key, first, last, mask, rules.num_actions, total)
+            _play_worlds(views, b, states, scratch, self._bots, seats, key, first, last, mask, rules.num_actions, total)
 
         if self.budget.unit != "ms":
             worlds = self.budget.worlds(actions)
@@ -283,41 +297,43 @@ class Rollout:
             worlds += _CHUNK
         return worlds
 
-    def _asked(
+    def _ask(
         self,
         rules: Game,
         views: npt.NDArray[Any],
-        key: np.uint64,
-        actions: npt.NDArray[np.int64],
+        keys: npt.NDArray[np.uint64],
+        mask: npt.NDArray[np.bool_],
+        alike: npt.NDArray[np.int64],
+        first: int,
+        count: int,
         total: npt.NDArray[np.float64],
-    ) -> int:
-        """As `_compiled`, where some policies are no bots: all tables side by side, each policy asked once a turn."""
-        timed = self.budget.unit == "ms"
-        goal = 0 if timed else self.budget.worlds(len(actions))
-        until = time.perf_counter() + self.budget.amount / 1000
-        step = _CHUNK if timed else max(1, _TABLES // len(actions))
-        rng = np.random.default_rng(int(key))
-        view = "recall" if bool(views[0]["recall"]) else "table"
-        scratch, n = records(rules.view_dtype), int(views[0]["num_players"])
-        worlds = 0
-        while worlds == 0 or (time.perf_counter() < until if timed else worlds < goal):
-            now = step if timed else min(step, goal - worlds)
-            states = records(rules.state_dtype, now * len(actions))
-            seats = np.zeros(len(states) * n, np.int64)
-            words, waiting = np.zeros(len(states), np.uint64), np.zeros(len(states), np.int64)
-            _imagine_tables(views, 0, key, worlds, actions, len(self.policies), states, seats, words)
+    ) -> None:
+        """As `_compiled`, where some policies are no bots: many tables side by side, each policy asked once a turn.
+
+        `count` worlds from `first` on, for the decisions `alike`, which have equally many actions.
+        """
+        actions = np.nonzero(mask[alike])[1].reshape(len(alike), -1)
+        each = actions.shape[1] * count  # tables a decision
+        rng = np.random.default_rng([int(key) for key in keys[alike]])
+        view = "recall" if bool(views[alike[0]]["recall"]) else "table"
+        n = int(views[alike[0]]["num_players"])
+        scratch = records(rules.view_dtype)
+        for begin in range(0, each * len(alike), _TABLES):
+            decision, table = np.divmod(np.arange(begin, min(begin + _TABLES, each * len(alike))), each)
+            world, nth = np.divmod(table, actions.shape[1])
+            of, action = alike[decision], actions[decision, nth]
+            states = records(rules.state_dtype, len(of))
+            seats = np.zeros(len(of) * n, np.int64)
+            words, waiting = np.zeros(len(of), np.uint64), np.zeros(len(of), np.int64)
+            _imagine_tables(views, of, keys, first + world, action, len(self.policies), states, seats, words)
             while True:
                 _advance(states, scratch, view == "recall", self._bots, self._scripted, seats, words, waiting)
-                open_tables = False
+                if (waiting < 0).all():
+                    break
                 for i, policy in enumerate(self.policies):
                     tables = np.flatnonzero(waiting == i)
                     if len(tables):
-                        open_tables = True
                         asked = states[tables]
                         turns = asked["turn"].astype(np.int64)
                         play_actions(states, tables, policy.actions(rules, asked, turns, view, rng))
-                if not open_tables:
-                    break
-            _add_margins(states, int(views[0]["seat"]), actions, total)
-            worlds += now
-        return worlds
+            _add_margins(states, views, of, action, total)
