@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -151,18 +152,17 @@ def test_a_full_disk_is_told_and_costs_nothing(
 ) -> None:
     arguments = "no_thanks --agent tuned --pool random,half_price --deals 8"
     expected = run(f"{arguments} --keep elsewhere", capsys)
-    write, room = Path.write_bytes, 5
+    flush, room = os.fsync, 5
 
-    def fill(path: Path, content: Any) -> int:
+    def fill(descriptor: int) -> None:
         nonlocal room
-        room -= 1
+        room -= stat.S_ISREG(os.fstat(descriptor).st_mode)
         if room < 0:
-            write(path, bytes(content)[:10])
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write(path, content)
+        flush(descriptor)
 
     with monkeypatch.context() as full:
-        full.setattr(Path, "write_bytes", fill)
+        full.setattr(os, "fsync", fill)
         assert call(arguments) == 1
     told = capsys.readouterr()
     kept = len(list(PAIRS.glob("pair-*.npz")))

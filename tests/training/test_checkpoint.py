@@ -13,6 +13,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from undertake.core.files import write_atomically
 from undertake.core.game import get_game
 from undertake_training import checkpoint, network
 from undertake_training.checkpoint import CheckpointError, load_policy
@@ -137,7 +138,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
 
 def test_a_file_is_never_seen_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
-    checkpoint.write_atomically(path, b"old")
+    write_atomically(path, b"old")
     seen: list[bytes] = []
     really = os.fsync
 
@@ -146,7 +147,7 @@ def test_a_file_is_never_seen_half_written(tmp_path: Path, monkeypatch: pytest.M
         really(descriptor)
 
     monkeypatch.setattr(os, "fsync", look)
-    checkpoint.write_atomically(path, b"new")
+    write_atomically(path, b"new")
     assert seen[0] == b"old", "the new content is on disk before the name is given to it"
     assert path.read_bytes() == b"new"
     assert [file.name for file in tmp_path.iterdir()] == ["file"]

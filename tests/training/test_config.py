@@ -58,6 +58,9 @@ def test_an_empty_file_is_the_defaults(tmp_path: Path) -> None:
         ("network: {hidden: [64, wide]}", "network.hidden[1]: a whole number is wanted, not the text 'wide'"),
         ("network: {hidden: []}", "network.hidden: at least one layer is wanted"),
         ("options: {deck: [1, 2]}", "options.deck: a number, true, false, a text or nothing is wanted, not a list"),
+        ("method: monte_carl", "'monte_carl' is not allowed, one of ppo, monte_carlo; did you mean 'monte_carlo'?"),
+        ("monte_carlo: {epsilon: 1.5}", "monte_carlo.epsilon: 1.5 is not allowed, 0.0 to 1.0"),
+        ("ppo: {magnet: 0.2}", "ppo.magnet: 0.2 is not allowed, this setting is no more: leave it out, or at 0.0"),
         ("objective: {result: winn}", "'winn' is not allowed, one of win, rank; did you mean 'win'?"),
         ("tables: 0", "tables: 0 is not allowed, at least 1"),
         ("ppo: {clip: -0.1}", "ppo.clip: -0.1 is not allowed, 0.0 to 1.0"),
@@ -77,6 +80,10 @@ def test_what_cannot_be_is_one_clear_line(tmp_path: Path, text: str, message: st
     assert "\n" not in str(caught.value)
 
 
+def test_a_setting_that_is_no_more_may_stand_where_it_did_nothing(tmp_path: Path) -> None:
+    assert read(tmp_path, "ppo: {clip: 0.2, magnet: 0.0}") == Config(ppo=config.PPO(clip=0.2))
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"missing\.yaml: No such file"):
         config.load(tmp_path / "missing.yaml")
@@ -88,8 +95,14 @@ def test_a_binary_file_is_no_config(tmp_path: Path) -> None:
         config.load(tmp_path / "weights")
 
 
-@pytest.mark.parametrize(
-    "path", sorted(Path(__file__).parents[2].glob("configs/demo/*.yaml")), ids=lambda path: path.stem
-)
+CONFIGS = Path(__file__).parents[2] / "configs"
+SHIPPED = [
+    path
+    for folder in ("champion", "demo", "exact", "monte_carlo", "table")
+    for path in sorted((CONFIGS / folder).glob("*.yaml"))
+]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_shipped_configs_say_only_what_differs(path: Path) -> None:
     assert config.from_mapping(config.to_mapping(config.load(path))) == config.load(path)

@@ -1,9 +1,10 @@
-"""Monte-Carlo values: targets by hand, exploring, learning measured against perfect play, the command."""
+"""Monte-Carlo values: targets by hand, exploring, learning measured against perfect play, `undertake train`."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import signal
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,9 +14,10 @@ import pytest
 import torch
 
 from undertake import exact
-from undertake_training import config, monte_carlo
-from undertake_training.config import Log, Network, Objective, Opponents
-from undertake_training.monte_carlo import EpsilonGreedy, MonteCarlo
+from undertake_training import checkpoint, config, monte_carlo, ppo, train
+from undertake_training import run as runs
+from undertake_training.config import Config, Log, MonteCarlo, Network, Objective, Opponents
+from undertake_training.monte_carlo import EpsilonGreedy
 from undertake_training.network import MASKED, PolicyNetwork
 from undertake_training.report import read_log
 from undertake_training.rollout import Decisions, Rollout
@@ -79,8 +81,7 @@ def test_targets_are_what_the_seat_was_paid_to_the_end_of_the_game() -> None:
     rollout, generator = Rollout(memory, seats), torch.Generator().manual_seed(0)
     found = []
     for _ in range(3):
-        network = cast("PolicyNetwork", Misled())
-        rollout.collect(tables, network, generator, margin_scale=2.0, result="win", gae_lambda=1.0)
+        rollout.collect(tables, Misled(), generator, margin_scale=2.0, result="win", gae_lambda=1.0)
         monte_carlo.keep_ended(rollout)
         target = (memory.advantage + memory.value)[memory.trainable]
         steps_learned = memory.observation[memory.trainable][:, 0].tolist()
@@ -107,8 +108,9 @@ def test_it_explores_evenly_among_legal_actions_and_else_takes_the_best() -> Non
     assert shares(0.4) == pytest.approx([0.1, 0.1, 0, 0.7, 0.1], abs=0.014)
 
 
-def small(tmp_path: Path, **changes: Any) -> MonteCarlo:
-    base = MonteCarlo(
+def small(tmp_path: Path, **changes: Any) -> Config:
+    base = Config(
+        method="monte_carlo",
         num_players=2,
         options=dict(GAME),
         decisions=80_000,
@@ -124,8 +126,10 @@ def small(tmp_path: Path, **changes: Any) -> MonteCarlo:
 
 
 def test_it_learns_a_small_game(tmp_path: Path) -> None:
-    run = monte_carlo.start(small(tmp_path))
-    monte_carlo.train(run, tmp_path)
+    run = runs.start(small(tmp_path))
+    assert run.config.greedy
+    assert run.critic is None
+    ppo.train(run, tmp_path, monte_carlo.advance)
     by_chance = exact.best_response("no_thanks", "random", **GAME).exploitability
     learned = exact.best_response("no_thanks", f"checkpoint:{tmp_path}", **GAME).exploitability
     print(f"exploitability: random {by_chance}, learned {learned}")
@@ -138,9 +142,11 @@ def test_it_learns_a_small_game(tmp_path: Path) -> None:
 
 def test_past_policies_play_their_best_action(tmp_path: Path) -> None:
     opponents = Opponents(("past", "threshold_3"), fields=0.5, mixed=0.5, past_every=4096)
-    run = monte_carlo.start(small(tmp_path, decisions=8192, opponents=opponents, objective=Objective()))
+    explores = MonteCarlo(epsilon=0.5, epsilon_end=0.5)
+    changes = {"opponents": opponents, "monte_carlo": explores, "objective": Objective()}
+    run = runs.start(small(tmp_path, decisions=8192, **changes))
     while run.decisions < 8192:
-        monte_carlo.advance(run, 0.5)
+        monte_carlo.advance(run)
     past = run.cast.past
     assert past is not None
     assert len(past.weights) == 2
@@ -158,7 +164,8 @@ options: {highest: 12, removed: 2, chips: 3}
 decisions: 2048
 tables: 16
 steps: 64
-epsilon: 0.3
+method: monte_carlo
+monte_carlo: {epsilon: 0.3}
 network: {hidden: [16]}
 objective: {blend_from: 0.0, blend_to: 0.0}
 measure: {every: 1024, deals: 4, fields: [random]}
@@ -166,23 +173,37 @@ log: {tensorboard: false}
 """
 
 
-def test_the_command_trains_measures_and_leaves_a_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_trains_stops_and_goes_on_as_if_never_stopped(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "settings.yaml").write_text(SETTINGS)
-    given = ["--config", str(tmp_path / "settings.yaml"), "--log.runs", str(tmp_path)]
-    assert monte_carlo.main([*given, "--seed", "5"]) == 0
+    given = ["--config", str(tmp_path / "settings.yaml"), "--seed", "5", "--log.runs"]
+    assert train.main([*given, str(tmp_path)]) == 0
     folder = tmp_path / "monte_carlo-no_thanks-3p-seed5"
     lines = read_log(folder)
     assert [line["decisions"] for line in lines] == [1024, 2048]
     assert [line["epsilon"] for line in lines] == pytest.approx([0.3, 0.16])  # half of the way to 0.02
     assert 0 <= lines[-1]["win_share/random"] <= 1
-    assert {"policy.safetensors", "policy.json", "learning_curve.png", "report.json"} <= {
+    assert {"policy.safetensors", "policy.json", "best.safetensors", "learning_curve.png", "report.json"} <= {
         path.name for path in folder.iterdir()
     }
-    capsys.readouterr()
-    assert monte_carlo.main([*given, "--seed", "5"]) == 2
-    assert "give another --name" in capsys.readouterr().err
-    assert monte_carlo.main([*given, "--epsilon", "1.5"]) == 2
-    assert capsys.readouterr().err == "monte_carlo: epsilon: 1.5 is not allowed, 0.0 to 1.0\n"
+
+    measuring = train.in_fields
+
+    def interrupted(run: runs.Run) -> dict[str, float]:
+        signal.raise_signal(signal.SIGINT)
+        return measuring(run)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "in_fields", interrupted)
+        assert train.main([*given, str(tmp_path / "stopped")]) == 130
+    stopped = tmp_path / "stopped" / folder.name
+    assert "stopped after 1,024 of 2,048 decisions" in capfd.readouterr().err
+    assert train.main(["--resume", str(stopped)]) == 0
+    for name in (checkpoint.POLICY, runs.BEST):
+        weights, others = (checkpoint.read(at / name, "policy")[0] for at in (folder, stopped))
+        assert all(torch.equal(tensor, others[key]) for key, tensor in weights.items())
+    assert [line["value_loss"] for line in read_log(stopped)] == [line["value_loss"] for line in lines]
 
 
 def test_the_page_shows_the_measured_shares() -> None:

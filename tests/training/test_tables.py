@@ -199,7 +199,11 @@ def test_trained_opponents_come_to_the_surface_and_past_ones_change(tmp_path: An
 
 def test_a_size_that_is_named_twice_has_twice_the_tables() -> None:
     run = runs.start(Config(tables=10, steps=2, other_sizes=(3, 5, 5), other_tables=0.6))
-    assert [(group.tables.batch.num_players, group.tables.batch.num_envs) for group in run.groups] == [(4, 4), (3, 2), (5, 4)]
+    assert [(group.tables.batch.num_players, group.tables.batch.num_envs) for group in run.groups] == [
+        (4, 4),
+        (3, 2),
+        (5, 4),
+    ]
 
 
 def test_opponents_that_cannot_be_are_refused(tmp_path: Any) -> None:
@@ -211,8 +215,6 @@ def test_opponents_that_cannot_be_are_refused(tmp_path: Any) -> None:
         cast("no_thanks", f"checkpoint:{tmp_path}/none.safetensors")
     with pytest.raises(ConfigError, match=r"opponents\.mixed: 0\.5 is not allowed, 0\.0 to 0\.3"):
         config.check(Config(opponents=Opponents(fields=0.7, mixed=0.5)))
-    with pytest.raises(ConfigError, match=r"ppo\.magnet: it draws to the average's policy"):
-        config.check(Config(ppo=config.PPO(magnet=0.1)))
     with pytest.raises(ConfigError, match="other_sizes"):
         config.check(Config(num_players=4, other_sizes=(3, 4)))
     if not torch.cuda.is_available():

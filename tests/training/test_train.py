@@ -20,6 +20,7 @@ from undertake_training import run as runs
 from undertake_training.cli import main
 from undertake_training.config import Config, ConfigError, Log, Network, Objective, Opponents
 from undertake_training.report import read_log
+from undertake_training.train import ADVANCE
 
 UPDATE = 32 * 8
 """Decisions an update of `tiny`."""
@@ -65,7 +66,7 @@ ALL = {
     "num_players": 3,
     "other_sizes": (2, 4),
     "network": Network(hidden=(16,), critic=(8,)),
-    "ppo": config.PPO(minibatch=64, average=0.9, magnet=0.1),
+    "ppo": config.PPO(minibatch=64, average=0.9),
     "opponents": Opponents(("tuned", "past"), fields=0.4, mixed=0.4, past_every=UPDATE, past_kept=2),
 }
 """Every part that a run can have."""
@@ -80,8 +81,8 @@ MEMORY = {
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"opponents": Opponents()}, SIX, ALL, MEMORY],
-    ids=["bots", "self-play", "six_nimmt", "all", "memory"],
+    [{}, {"opponents": Opponents()}, SIX, ALL, MEMORY, {**ALL, "method": "monte_carlo"}],
+    ids=["bots", "self-play", "six_nimmt", "all", "memory", "monte_carlo"],
 )
 def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path: Path, changes: dict[str, Any]) -> None:
     whole = tmp_path / "whole"
@@ -89,17 +90,18 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path: Path, chan
     for folder in (whole, halves):
         folder.mkdir()
     run = runs.start(tiny(tmp_path, **changes))
-    ppo.train(run, whole)
+    advance = ADVANCE[run.config.method]
+    ppo.train(run, whole, advance)
 
     first = runs.start(tiny(tmp_path, **changes))
     for _ in range(3):
-        ppo.advance(first)
+        advance(first)
     runs.save(first, halves)
     after_three = weights(first)
     second = runs.resume(halves)
     assert second.decisions == 3 * UPDATE
     assert all(torch.equal(after_three[name], tensor) for name, tensor in weights(second).items())
-    ppo.train(second, halves)
+    ppo.train(second, halves, advance)
 
     assert any(not torch.equal(after_three[name], tensor) for name, tensor in weights(second).items()), "it went on"
     assert all(torch.equal(tensor, weights(second)[name]) for name, tensor in weights(run).items())
@@ -109,6 +111,26 @@ def test_a_resumed_run_ends_where_an_uninterrupted_one_does(tmp_path: Path, chan
     (tensors, card), (others, its) = (checkpoint.read(at / checkpoint.POLICY, "policy") for at in (whole, halves))
     assert all(torch.equal(tensor, others[name]) for name, tensor in tensors.items())
     assert {**card, "cpu_hours": 0} == {**its, "cpu_hours": 0}
+
+
+def test_a_run_from_before_resumes_though_a_setting_is_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, to_mapping = runs.start(tiny(tmp_path)), config.to_mapping
+
+    def saved_with(magnet: float) -> Path:
+        def before(settings: Config) -> dict[str, Any]:
+            known = to_mapping(settings)
+            return {**known, "ppo": {**known["ppo"], "magnet": magnet}}
+
+        with monkeypatch.context() as patch:
+            patch.setattr(config, "to_mapping", before)
+            runs.save(run, tmp_path)
+        return tmp_path
+
+    assert runs.resume(saved_with(0.0)).config == run.config
+    assert checkpoint.load_policy(tmp_path).card["config"]["ppo"]["magnet"] == 0.0
+    saved_with(0.2)
+    with pytest.raises(checkpoint.CheckpointError, match=r"ppo\.magnet: 0\.2 is not allowed, this setting is no more"):
+        runs.resume(saved_with(0.2))
 
 
 def test_another_seed_is_another_run(tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ import tyro
 import yaml
 from rich.progress import Progress
 
+from undertake.core.files import write_atomically
 from undertake_training import config as configuration
 from undertake_training import mapping
-from undertake_training.checkpoint import write_atomically
 from undertake_training.config import Config, ConfigError
 from undertake_training.report import SHARE, read_log
 

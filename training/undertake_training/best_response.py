@@ -22,10 +22,11 @@ import tyro
 
 from undertake import arena
 from undertake.arena.report import progress_bar
+from undertake.core.files import write_atomically
 from undertake_training import checkpoint, ppo
 from undertake_training import config as configuration
 from undertake_training import run as runs
-from undertake_training.checkpoint import CheckpointError, CheckpointPolicy, load_policy, write_atomically
+from undertake_training.checkpoint import CheckpointError, CheckpointPolicy, load_policy
 from undertake_training.config import Config, ConfigError, Log, Measure, Objective, Opponents
 from undertake_training.train import options_of
 
@@ -132,6 +133,7 @@ def _config(target: CheckpointPolicy, path: Path, seed: int) -> Config:
         other_sizes=(),
         objective=Objective(config.objective.margin_scale, "win", 0.0, 0.0, 1.0),
         opponents=Opponents((f"checkpoint:{file}",), fields=1.0, mixed=0.0),
+        method="ppo",
         ppo=dataclasses.replace(config.ppo, learning_rate=5e-4, learning_rate_end=0.0, entropy=0.02, entropy_end=0.0),
         measure=Measure(),
         log=Log(tensorboard=False),

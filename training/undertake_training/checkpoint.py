@@ -10,11 +10,9 @@ Every file is written under a temporary name, flushed to disk and renamed: a rea
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
-import os
 import platform
 import subprocess
 from collections.abc import Mapping
@@ -31,6 +29,7 @@ from torch import Tensor
 
 import undertake
 from undertake.arena import trained
+from undertake.core.files import write_atomically
 from undertake.core.game import get_game
 from undertake.core.memory import Memory, width
 from undertake_training.network import PolicyNetwork, shape_from_mapping, shape_to_mapping
@@ -45,7 +44,6 @@ __all__ = [
     "read",
     "save",
     "save_policy",
-    "write_atomically",
 ]
 
 FORMAT = 1
@@ -64,27 +62,6 @@ _PACKAGES = ("torch", "numpy", "numba")
 
 class CheckpointError(ValueError):
     """A checkpoint that cannot be used: missing, damaged, foreign, or of another game or view."""
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that at every moment the old or the whole new one is there; OSError if it cannot be written."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    with contextlib.suppress(OSError):  # not every system lets a folder be opened; the rename itself has been done
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def save(path: Path, tensors: Mapping[str, Tensor], kind: str, data: Mapping[str, Any]) -> str:

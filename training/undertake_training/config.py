@@ -25,6 +25,7 @@ __all__ = [
     "ConfigError",
     "Log",
     "Measure",
+    "MonteCarlo",
     "Network",
     "Objective",
     "Opponents",
@@ -91,10 +92,21 @@ class PPO:
     average: float = 0.0
     """The moving average of the weights keeps this share at each gradient step and takes the rest from the new ones;
     it is what is saved, measured and put among the past opponents. 0: no average, the weights themselves."""
-    magnet: float = 0.0
-    """Weight of the divergence from the average's policy: policies that must stay mixed circle less."""
     max_gradient: float = 0.5
     """Gradients are scaled down to at most this norm."""
+
+
+@dataclass(frozen=True)
+class MonteCarlo:
+    """Monte-Carlo values, the other method. Of the settings of `ppo` those of the optimiser and `average` count too.
+
+    Decisions whose game goes on after a rollout are lost: few tables and many steps lose few.
+    """
+
+    epsilon: float = 0.2
+    """Chance of any legal action instead of the best, at the start; falls linearly to `epsilon_end`."""
+    epsilon_end: float = 0.02
+    """That chance at the end of the budget."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +179,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Config:
-    """A training run: masked PPO in self-play, one network in all seats."""
+    """A training run: self-play, one network in all seats."""
 
     game: str = "no_thanks"
     """Name of the game."""
@@ -184,7 +196,7 @@ class Config:
     options: dict[str, Option] = field(default_factory=dict)
     """Options of the game that differ from its defaults, e.g. length hand."""
     name: str = ""
-    """Name of the run and of its folder; game, players and seed if not given."""
+    """Name of the run and of its folder; method if not PPO, game, players and seed if not given."""
     seed: int = 0
     """Seed of deals, network and play: the same seed and threads give the same run."""
     decisions: int = 4_000_000
@@ -199,8 +211,12 @@ class Config:
     """Where the network acts and learns; "auto": on a GPU if there is one."""
     greedy: bool = False
     """How the trained policy plays: its likeliest action each time, or drawn from its probabilities."""
+    method: Literal["ppo", "monte_carlo"] = "ppo"
+    """How the policy learns: masked PPO, or Monte-Carlo values, of which it takes the greatest. A run by the latter is
+    always `greedy` and has no `network.critic`, whatever is given."""
     network: Network = field(default_factory=Network)
     ppo: PPO = field(default_factory=PPO)
+    monte_carlo: MonteCarlo = field(default_factory=MonteCarlo)
     objective: Objective = field(default_factory=Objective)
     opponents: Opponents = field(default_factory=Opponents)
     measure: Measure = field(default_factory=Measure)
@@ -209,7 +225,8 @@ class Config:
     @property
     def run_name(self) -> str:
         """Name of the run's folder."""
-        return self.name or f"{self.game}-{self.num_players}p-seed{self.seed}"
+        method = "" if self.method == "ppo" else f"{self.method}-"
+        return self.name or f"{method}{self.game}-{self.num_players}p-seed{self.seed}"
 
     @property
     def folder(self) -> Path:
@@ -236,9 +253,27 @@ def from_mapping(data: Mapping[str, Any]) -> Config:
     Raises:
         ConfigError: an unknown key (the nearest known one is named), a wrong type or a value out of range.
     """
-    config: Config = build(Config, data)
+    config: Config = build(Config, _without_retired(data))
     check(config)
     return config
+
+
+_RETIRED = {("ppo", "magnet"): 0.0}
+"""Settings that are no more, each with the value at which it did nothing. A saved run or policy holds its whole config,
+so one from before may name them; at that value they say nothing, at any other the run could not go on as it began."""
+
+
+def _without_retired(data: Mapping[str, Any]) -> dict[str, Any]:
+    kept = dict(data)
+    for (section, name), neutral in _RETIRED.items():
+        inner = kept.get(section)
+        if not isinstance(inner, Mapping) or name not in inner:
+            continue
+        if inner[name] != neutral:
+            what = f"{section}.{name}: {inner[name]!r} is not allowed"
+            raise ConfigError(f"{what}, this setting is no more: leave it out, or at {neutral}, which changed nothing")
+        kept[section] = {key: value for key, value in inner.items() if key != name}
+    return kept
 
 
 def to_mapping(config: Config) -> dict[str, Any]:
@@ -295,7 +330,8 @@ def check(config: Config) -> None:
         ("objective.blend_to", objective.blend_to, objective.blend_from, 1.0),
         ("objective.result_weight", objective.result_weight, 0.0, 1.0),
         ("ppo.average", ppo.average, 0.0, 0.999999),
-        ("ppo.magnet", ppo.magnet, 0.0, 100.0),
+        ("monte_carlo.epsilon", config.monte_carlo.epsilon, 0.0, 1.0),
+        ("monte_carlo.epsilon_end", config.monte_carlo.epsilon_end, 0.0, 1.0),
         ("opponents.fields", config.opponents.fields, 0.0, 1.0),
         ("opponents.mixed", config.opponents.mixed, 0.0, round(1.0 - config.opponents.fields, 12)),
         ("other_tables", config.other_tables, 0.0, 1.0),
@@ -303,8 +339,6 @@ def check(config: Config) -> None:
     ):
         if not low <= number <= high:
             raise ConfigError(f"{name}: {number} is not allowed, {low} to {high}")
-    if ppo.magnet and not ppo.average:
-        raise ConfigError("ppo.magnet: it draws to the average's policy, so ppo.average must be above 0")
     if config.num_players in config.other_sizes:
         raise ConfigError(f"other_sizes: {config.num_players} is not allowed, it is num_players already")
     if config.memory.decisions and not config.memory.slices:

@@ -21,7 +21,8 @@ import torch
 import tyro
 
 from undertake.arena import PolicyError, make_policy, trained
-from undertake_training.checkpoint import CheckpointError, CheckpointPolicy, write_atomically
+from undertake.core.files import write_atomically
+from undertake_training.checkpoint import CheckpointError, CheckpointPolicy
 
 __all__ = ["main", "to_onnx"]
 

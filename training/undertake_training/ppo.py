@@ -1,5 +1,8 @@
 """The trainer: one network plays all seats of many tables and learns from what each seat earned. Read from the top.
 
+`train` is the loop; what it repeats is `advance` here, or that of `undertake_training.monte_carlo`, which learns in
+another way from the same tables: `update`, `minibatches` and `descend` serve both.
+
 Letters: M decisions to learn from, K rewards kept apart (0 margin, 1 result), each with a value head of its own.
 """
 
@@ -19,11 +22,24 @@ from torch import Tensor, nn
 
 from undertake_training import checkpoint
 from undertake_training.config import Config
+from undertake_training.network import PolicyNetwork
 from undertake_training.report import SHARE, RunLog
-from undertake_training.rollout import RolloutStats
+from undertake_training.rollout import Acting, RolloutStats
 from undertake_training.run import Run, save, save_best
 
-__all__ = ["Interrupted", "TrainingError", "advance", "blend", "objective_weights", "train"]
+__all__ = [
+    "Interrupted",
+    "Metrics",
+    "TrainingError",
+    "advance",
+    "blend",
+    "descend",
+    "minibatches",
+    "objective_weights",
+    "ramp",
+    "train",
+    "update",
+]
 
 Metrics = dict[str, float]
 
@@ -37,40 +53,62 @@ class Interrupted(Exception):  # noqa: N818
 
 
 def advance(run: Run) -> Metrics:
-    """One rollout and what is learned from it; returns the figures for the log.
+    """One rollout and what PPO learns from it; returns the figures for the log.
 
     Raises:
         TrainingError: the loss is not finite; the weights are left as they were before the bad step.
     """
-    config = run.config
+    return update(run, run.network, learn, gae_lambda=run.config.ppo.gae_lambda)
+
+
+def update(
+    run: Run,
+    acting: Acting,
+    learn: Callable[[Run], Metrics],
+    *,
+    gae_lambda: float,
+    as_past: Callable[[PolicyNetwork], PolicyNetwork] = lambda policy: policy,
+) -> Metrics:
+    """What an update of either method is: a rollout at all tables, and what `learn` makes of it.
+
+    Args:
+        run: the run, which is advanced.
+        acting: decides in the run's own seats.
+        learn: learns from the decisions in memory; returns its figures for the log.
+        gae_lambda: of the advantages.
+        as_past: the policy as it plays among the past ones.
+
+    Raises:
+        TrainingError: the loss is not finite.
+    """
+    config, past = run.config, run.cast.past
     begun, cpu = time.perf_counter(), time.process_time()
-    if run.cast.past:
-        run.cast.past.draw(run.policy, run.generator)
+    if past:
+        past.draw(as_past(run.policy), run.generator)
     games = RolloutStats()
     for group in run.groups:
         games += group.rollout.collect(
             group.tables,
-            run.network,
+            acting,
             run.generator,
             critic=run.critic,
             networks=run.cast.networks,
             device=run.device,
             margin_scale=config.objective.margin_scale,
             result=config.objective.result,
-            gae_lambda=config.ppo.gae_lambda,
+            gae_lambda=gae_lambda,
         )
     played = time.perf_counter()
     metrics = learn(run)
     for group in run.groups:
         group.rollout.carry()
     before, run.decisions = run.decisions, run.decisions + sum(group.rollout.learner.size for group in run.groups)
-    opponents = config.opponents
-    if run.cast.past and run.decisions // opponents.past_every > before // opponents.past_every:
-        run.cast.past.add(run.policy, opponents.past_kept, run.generator)
+    if past and _due(run, before, config.opponents.past_every):
+        past.add(as_past(run.policy), config.opponents.past_kept, run.generator)
     ended = time.perf_counter()
     run.seconds += ended - begun
     run.cpu_seconds += time.process_time() - cpu
-    metrics |= {
+    return metrics | {
         "decisions": run.decisions,
         "seconds": run.seconds,
         "decisions_per_second": (run.decisions - before) / (ended - begun),
@@ -79,7 +117,6 @@ def advance(run: Run) -> Metrics:
         "table_score": games.score / games.games if games.games else math.nan,
         "winning_score": games.best_score / games.games if games.games else math.nan,
     }
-    return metrics
 
 
 def learn(run: Run) -> Metrics:
@@ -96,47 +133,28 @@ def learn(run: Run) -> Metrics:
     gain = torch.zeros(len(target), device=run.device)
     gain[rows] = blend(memory.advantage[rows], weights)
     entropy_weight = ramp(ppo.entropy, ppo.entropy_end, run.progress)
-    for group in run.optimizer.param_groups:
-        group["lr"] = ramp(ppo.learning_rate, ppo.learning_rate_end, run.progress)
 
     sums: Metrics = dict.fromkeys(("policy_loss", "value_loss", "entropy", "kl", "clipped"), 0.0)
-    parts = max(1, round(len(rows) / ppo.minibatch))
-    for _ in range(ppo.epochs):
-        shuffled = rows[torch.randperm(len(rows), generator=run.generator).to(run.device)]
-        for part in shuffled.tensor_split(parts):
-            seen, mask = observation[part], action_mask[part]
-            log_probs, values, trunk = network.look(seen, mask)
-            change = log_probs.gather(1, action[part].unsqueeze(1)).squeeze(1) - log_prob[part]
-            ratio = change.exp()
-            bounded = ratio.clamp(1 - ppo.clip, 1 + ppo.clip)
-            policy_loss = -torch.minimum(ratio * gain[part], bounded * gain[part]).mean()
-            value_loss = (values - target[part]).square().sum(dim=1).mean() / 2
-            if critic:
-                value_loss = value_loss + (critic(trunk, extra[part]) - target[part]).square().sum(dim=1).mean() / 2
-            entropy = -(log_probs.exp() * log_probs).sum(dim=1).mean()
-            loss = policy_loss + ppo.value_weight * value_loss - entropy_weight * entropy
-            if ppo.magnet and run.average:
-                with torch.no_grad():
-                    drawn_to, _ = run.average(seen, mask)
-                loss = loss + ppo.magnet * (log_probs.exp() * (log_probs - drawn_to)).sum(dim=1).mean()
-            run.optimizer.zero_grad()
-            torch.autograd.backward(loss)
-            norm = nn.utils.clip_grad_norm_(network.parameters(), ppo.max_gradient)
-            if critic:
-                norm = norm + nn.utils.clip_grad_norm_(critic.parameters(), ppo.max_gradient)
-            if not torch.isfinite(loss + norm):
-                what = f"the loss is {loss.item()}, its gradient's norm {norm.item()}"
-                raise TrainingError(f"{what}, after {run.decisions:,} decisions")
-            run.optimizer.step()
-            with torch.no_grad():
-                if run.average:
-                    torch._foreach_lerp_(list(run.average.parameters()), list(network.parameters()), 1 - ppo.average)
-                sums["policy_loss"] += policy_loss.item()
-                sums["value_loss"] += value_loss.item()
-                sums["entropy"] += entropy.item()
-                sums["kl"] += (ratio - 1 - change).mean().item()
-                sums["clipped"] += ((ratio - 1).abs() > ppo.clip).float().mean().item()
-    metrics = {name: total / (parts * ppo.epochs) for name, total in sums.items()}
+    parts = minibatches(run, rows)
+    for part in parts:
+        seen, mask = observation[part], action_mask[part]
+        log_probs, values, trunk = network.look(seen, mask)
+        change = log_probs.gather(1, action[part].unsqueeze(1)).squeeze(1) - log_prob[part]
+        ratio = change.exp()
+        bounded = ratio.clamp(1 - ppo.clip, 1 + ppo.clip)
+        policy_loss = -torch.minimum(ratio * gain[part], bounded * gain[part]).mean()
+        value_loss = (values - target[part]).square().sum(dim=1).mean() / 2
+        if critic:
+            value_loss = value_loss + (critic(trunk, extra[part]) - target[part]).square().sum(dim=1).mean() / 2
+        entropy = -(log_probs.exp() * log_probs).sum(dim=1).mean()
+        descend(run, policy_loss + ppo.value_weight * value_loss - entropy_weight * entropy)
+        with torch.no_grad():
+            sums["policy_loss"] += policy_loss.item()
+            sums["value_loss"] += value_loss.item()
+            sums["entropy"] += entropy.item()
+            sums["kl"] += (ratio - 1 - change).mean().item()
+            sums["clipped"] += ((ratio - 1).abs() > ppo.clip).float().mean().item()
+    metrics = {name: total / len(parts) for name, total in sums.items()}
     spread = target[rows].var(dim=0)
     explained = 1 - memory.advantage[rows].var(dim=0) / spread.clamp_min(1e-12)
     return metrics | {
@@ -145,6 +163,37 @@ def learn(run: Run) -> Metrics:
         "result_weight": weights[1],
         "learned_from": len(rows),
     }
+
+
+def minibatches(run: Run, rows: Tensor) -> list[Tensor]:
+    """The `rows` `[M]` to learn from, shuffled anew for each epoch and cut into parts of about `ppo.minibatch`."""
+    ppo = run.config.ppo
+    parts = max(1, round(len(rows) / ppo.minibatch))
+    epochs = (rows[torch.randperm(len(rows), generator=run.generator).to(run.device)] for _ in range(ppo.epochs))
+    return [part for shuffled in epochs for part in shuffled.tensor_split(parts)]
+
+
+def descend(run: Run, loss: Tensor) -> None:
+    """One step of the optimiser, and of the moving average.
+
+    Raises:
+        TrainingError: the loss or its gradient is not finite; nothing was changed.
+    """
+    ppo = run.config.ppo
+    for group in run.optimizer.param_groups:
+        group["lr"] = ramp(ppo.learning_rate, ppo.learning_rate_end, run.progress)
+    run.optimizer.zero_grad()
+    torch.autograd.backward(loss)
+    norm = nn.utils.clip_grad_norm_(run.network.parameters(), ppo.max_gradient)
+    if run.critic:
+        norm = norm + nn.utils.clip_grad_norm_(run.critic.parameters(), ppo.max_gradient)
+    if not torch.isfinite(loss + norm):
+        what = f"the loss is {loss.item()}, its gradient's norm {norm.item()}"
+        raise TrainingError(f"{what}, after {run.decisions:,} decisions")
+    run.optimizer.step()
+    if run.average:
+        with torch.no_grad():
+            torch._foreach_lerp_(list(run.average.parameters()), list(run.network.parameters()), 1 - ppo.average)
 
 
 def blend(advantage: Tensor, weights: tuple[float, float]) -> Tensor:
@@ -168,12 +217,19 @@ def ramp(first: float, last: float, progress: float) -> float:
     return first + (last - first) * progress
 
 
-def train(run: Run, folder: Path, *, measure: Callable[[Run], dict[str, float]] | None = None) -> None:
+def train(
+    run: Run,
+    folder: Path,
+    advance: Callable[[Run], Metrics] = advance,
+    *,
+    measure: Callable[[Run], dict[str, float]] | None = None,
+) -> None:
     """Go on with `run` until its budget is played; writes log, policy and state to `folder`.
 
     Args:
         run: a fresh or resumed run.
         folder: the run's folder, which exists.
+        advance: makes one update by the run's method; returns the figures for the log.
         measure: called every `config.measure.every` decisions; its figures go to the log.
 
     Raises:

@@ -25,10 +25,11 @@ import tyro
 
 from undertake import arena
 from undertake.arena.statistics import Estimate, estimate, per_deal
+from undertake.core.files import write_atomically
 from undertake.core.memory import Memory
 from undertake_training import config as configuration
 from undertake_training.ablate import train
-from undertake_training.checkpoint import load_policy, write_atomically
+from undertake_training.checkpoint import load_policy
 from undertake_training.config import Config, ConfigError
 from undertake_training.train import options_of
 

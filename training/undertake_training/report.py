@@ -14,8 +14,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from undertake.core.files import write_atomically
 from undertake.core.game import get_game
-from undertake_training import checkpoint
 from undertake_training import config as configuration
 from undertake_training.config import Config
 
@@ -39,10 +39,10 @@ class RunLog:
 
     def __init__(self, folder: Path, config: Config, decisions: int) -> None:
         self._config, self._start, self._begun = config, decisions, time.monotonic()
-        checkpoint.write_atomically(folder / CONFIG, configuration.write(config).encode())
+        write_atomically(folder / CONFIG, configuration.write(config).encode())
         kept = [line for line in read_log(folder) if line["decisions"] <= decisions] if decisions else []
         text = "".join(json.dumps(_finite(line)) + "\n" for line in kept)
-        checkpoint.write_atomically(folder / LOG, text.encode())
+        write_atomically(folder / LOG, text.encode())
         self._file = (folder / LOG).open("a", encoding="utf-8")
         self._board: Any = None
         if config.log.tensorboard:
@@ -132,7 +132,7 @@ def write_report(folder: Path, config: Config, strength: Mapping[str, Any]) -> d
         "last_update": _finite(last),
         "strength": dict(strength),
     }
-    checkpoint.write_atomically(folder / REPORT, (json.dumps(report, indent=2) + "\n").encode())
+    write_atomically(folder / REPORT, (json.dumps(report, indent=2) + "\n").encode())
     return report
 
 
@@ -169,7 +169,7 @@ def draw_curve(folder: Path, config: Config) -> Path | None:
     )
     image = io.BytesIO()
     figure.savefig(image, format="png", dpi=120)
-    checkpoint.write_atomically(folder / CURVE, image.getvalue())
+    write_atomically(folder / CURVE, image.getvalue())
     return folder / CURVE
 
 

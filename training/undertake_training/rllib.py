@@ -31,6 +31,7 @@ from ray.rllib.algorithms.ppo import PPO
 from undertake import arena
 from undertake.arena.backends import connect_ray
 from undertake.arena.report import print_report
+from undertake.core.files import write_atomically
 from undertake_training import checkpoint
 from undertake_training.checkpoint import CheckpointError
 from undertake_training.rllib_setup import MODULE, Settings, check, make_config, network_of
@@ -114,7 +115,7 @@ def train(settings: Settings, folder: Path) -> None:
     torch.set_num_threads(1)  # the learner's, in this process: its small steps gain nothing from more
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(dataclasses.asdict(settings), indent=2) + "\n"
-    checkpoint.write_atomically(folder / _SETTINGS, text.encode())
+    write_atomically(folder / _SETTINGS, text.encode())
     algorithm: PPO = make_config(settings).build_algo()
     try:
         last = _last_checkpoint(folder)

@@ -24,7 +24,7 @@ from undertake.core.compile import compiled
 from undertake_training.network import Critic, PolicyNetwork
 from undertake_training.tables import LEARNER
 
-__all__ = ["Decisions", "Playing", "Rollout", "RolloutStats", "share_rewards", "split_rewards"]
+__all__ = ["Acting", "Decisions", "Playing", "Rollout", "RolloutStats", "share_rewards", "split_rewards"]
 
 Array = npt.NDArray[Any]
 
@@ -47,6 +47,18 @@ class Playing(Protocol):
 
     def step(self, actions: Array) -> object:
         """Play one decision a table."""
+
+
+class Acting(Protocol):
+    """What is used of the `undertake_training.network.PolicyNetwork` that plays, which see."""
+
+    def look(
+        self, observation: torch.Tensor, action_mask: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Log-probabilities, values and what the critic is told."""
+
+    def sample(self, log_probs: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """Actions `[B]`."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +145,7 @@ class Rollout:
     def collect(
         self,
         tables: Playing,
-        network: PolicyNetwork,
+        network: Acting,
         generator: torch.Generator,
         *,
         critic: Critic | None = None,

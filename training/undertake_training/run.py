@@ -88,13 +88,16 @@ class Run:
 
 
 def start(config: Config) -> Run:
-    """A fresh run.
+    """A fresh run; by Monte-Carlo values it takes the likeliest action and has no critic, whatever `config` says.
 
     Raises:
         ConfigError: the game, its options or its view are not allowed, the network or the memory does not fit them, an
             opponent is not known, or there is no GPU.
     """
     configuration.check(config)
+    if config.method == "monte_carlo":
+        without = dataclasses.replace(config.network, critic=())
+        config = dataclasses.replace(config, greedy=True, network=without)
     device = _device(config.device)
     game_seeds, network_seed, generator_seed, seat_seed, sample_seed, critic_seed = _seeds(config)
     batches = [_tables(config, size, tables, game_seeds + i) for i, (size, tables) in enumerate(_sizes(config))]

@@ -28,9 +28,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from undertake import arena
 from undertake.arena.report import print_report, progress_bar
+from undertake.core.files import write_atomically
 from undertake.core.game import get_game, make_options
 from undertake_training import mapping
-from undertake_training.checkpoint import CheckpointError, add_strength, write_atomically
+from undertake_training.checkpoint import CheckpointError, add_strength
 from undertake_training.config import ConfigError
 from undertake_training.sb3_config import MaskedPPO, SB3Config, check, load, write
 from undertake_training.sb3_env import LearnerVecEnv

@@ -24,8 +24,9 @@ from sb3_contrib import MaskablePPO
 
 import undertake
 from undertake.arena.trained import draw
+from undertake.core.files import write_atomically
 from undertake.core.game import GAMES, VIEWS, get_game
-from undertake_training.checkpoint import CheckpointError, write_atomically
+from undertake_training.checkpoint import CheckpointError
 
 __all__ = ["FORMAT", "POLICY", "SB3Policy", "load_model", "load_policy", "make_card", "save_policy"]
 

@@ -19,9 +19,10 @@ import tyro
 from undertake import arena
 from undertake.arena.benchmark import SIZES
 from undertake.arena.report import progress_bar
+from undertake.core.files import write_atomically
 from undertake_training import checkpoint
 from undertake_training import config as configuration
-from undertake_training.checkpoint import CheckpointError, load_policy, write_atomically
+from undertake_training.checkpoint import CheckpointError, load_policy
 from undertake_training.network import PolicyNetwork, shape_from_mapping
 from undertake_training.report import SHARE, read_log
 from undertake_training.run import BEST

@@ -17,18 +17,21 @@ import tyro
 from undertake import arena
 from undertake.arena.report import print_report, progress_bar
 from undertake.core.game import get_game, make_options
-from undertake_training import checkpoint, ppo, report
+from undertake_training import checkpoint, monte_carlo, ppo, report
 from undertake_training import config as configuration
 from undertake_training import run as runs
 from undertake_training.checkpoint import CheckpointError, CheckpointPolicy, load_policy
 from undertake_training.config import Config, ConfigError
 
-__all__ = ["main", "options_of"]
+__all__ = ["ADVANCE", "main", "options_of"]
+
+ADVANCE = {"ppo": ppo.advance, "monte_carlo": monte_carlo.advance}
+"""What makes one update, by the config's `method`."""
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Train a policy by masked PPO in self-play, one network in all seats."""
+    """Train a policy in self-play, one network in all seats: by masked PPO, or by Monte-Carlo values."""
 
     config: Path | None = None
     """YAML file of settings that differ from the defaults; the command line goes before it."""
@@ -78,7 +81,8 @@ def _train(given: list[str]) -> int:
         _check_fields(asked)
         folder = _new_folder(asked.settings)
     print(f"{'resuming' if before.resume else 'training'} in {folder}", file=sys.stderr)
-    ppo.train(run, folder, measure=in_fields if run.config.measure.every else None)
+    measuring = in_fields if run.config.measure.every else None
+    ppo.train(run, folder, ADVANCE[run.config.method], measure=measuring)
     strength = {}
     if asked.evaluate:
         found = measure(folder, run.config)

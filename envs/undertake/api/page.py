@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import sys
-import tempfile
 import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from undertake.core.files import write_atomically
 from undertake.core.game import GAMES, VIEWS, Game, check_names, get_game
 from undertake.core.layout import Layout
 
@@ -89,10 +88,7 @@ def main() -> None:
         old = path.read_text(encoding="utf-8")
         new = updated(old, get_game(name))
         if new != old:
-            descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(new)
-            Path(temporary).replace(path)
+            write_atomically(path, new.encode())
         print(f"{path.name}: {'rewritten' if new != old else 'up to date'}", file=sys.stderr)
 
 

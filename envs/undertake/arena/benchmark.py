@@ -12,7 +12,6 @@ import errno
 import hashlib
 import json
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -28,9 +27,9 @@ from undertake.arena.deals import PROTOCOL
 from undertake.arena.evaluation import Cell, Report
 from undertake.arena.matches import (
     Setting,
+    decision_ms,
     forget,
     make_setting,
-    play_block,
     play_lineups,
     read_scores,
     write_scores,
@@ -51,7 +50,6 @@ __all__ = [
     "SIZES",
     "Plan",
     "Row",
-    "decision_ms",
     "key",
     "label",
     "make_plan",
@@ -289,7 +287,7 @@ def measure(
         setting = plan.setting(agent)
         own = estimate(in_field(agent, agent).mean(axis=(1, 2)))
         kind = "scripted" if agent.scripted else "search" if plan.searches(agent) else "policy"
-        ms = decision_ms(agent, plan) if kind == "search" else None
+        ms = decision_ms(plan.setting(agent), agent) if kind == "search" else None
         rows.append(Row(agent, Report(setting, label(agent), tuple(cells), _hash(setting)), own, kind, ms))
     return rows
 
@@ -387,29 +385,6 @@ def _file(setting: Setting, pair: Pair, folder: Path) -> Path | None:
 @cache
 def _hash(setting: Setting) -> str:
     return setting.sha256
-
-
-def decision_ms(policy: Policy, plan: Plan) -> float:
-    """CPU milliseconds that a policy takes for a decision, in 2 n games at a table of its copies.
-
-    Decisions between one action count for nothing. CPU time is what a machine that is busy with other things leaves as
-    it is.
-    """
-    if policy.target is None:
-        raise ValueError(f"{policy.name!r} is a scripted bot, which decides in compiled code")
-    target, spent, decisions = policy.target, 0.0, 0
-
-    def timed(seen: Any, mask: npt.NDArray[np.int8], *rest: Any) -> Any:
-        nonlocal spent, decisions
-        begun = time.process_time()
-        answer = target(seen, mask, *rest)
-        spent += time.process_time() - begun
-        decisions += int((np.atleast_2d(mask).sum(axis=1) > 1).sum())
-        return answer
-
-    lineup = [replace(policy, target=timed)] * plan.players
-    play_block(replace(plan.setting(policy), deals=2), lineup, 0)
-    return 1000 * spent / max(1, decisions)
 
 
 def _tell(text: str) -> None:

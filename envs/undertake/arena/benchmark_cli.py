@@ -6,13 +6,11 @@ import datetime
 import importlib
 import importlib.util
 import json
-import os
 import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import BrokenExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -42,10 +40,11 @@ from undertake.arena.benchmark_page import (
     report_page,
     verdicts,
 )
-from undertake.arena.matches import write_whole
+from undertake.arena.cli import Playing, exit_code, prepare
 from undertake.arena.policy import Policy, make_policy
 from undertake.arena.report import machine, print_report, print_table, progress_bar
 from undertake.arena.trained import shipped
+from undertake.core.files import write_atomically
 from undertake.core.game import GAMES, check_choice
 
 __all__ = ["Arguments", "benchmark_command", "leaderboard_command", "main"]
@@ -70,8 +69,6 @@ class Arguments:
     """Deals for reporting, or those for tuning."""
     deals: int = DEALS
     """Deals in a field; where somebody searches, 512 at most."""
-    view: Literal["recall", "table"] = "recall"
-    """What everybody sees: the table view is a track of its own."""
     pool: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="POLICY")] = ()
     """The fields: policies, or "baselines", "rollouts", "checkpoints" or, the default, "all" for these three."""
     search: bool = False
@@ -84,53 +81,27 @@ class Arguments:
     """The leaderboard's page."""
     leaderboard: bool = False
     """Measure all known agents and write the page."""
-    processes: int = 1
-    """Worker processes; the results are the same."""
-    backend: Literal["serial", "processes", "ray"] | None = None
-    """Where the games are played, as for undertake evaluate."""
-    ray_address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None
-    """The Ray cluster to join."""
     json: bool = False
     """Print report.json."""
-    trust: bool = False
-    """Open zips of stable-baselines3 (sb3:PATH), which hold pickles: they can run any code when they are opened."""
     keep: Path = Path("runs/benchmark/pairs")
     """Folder for what has been played. It may be removed when no benchmark is to go on from it."""
+    playing: tyro.conf.OmitArgPrefixes[Playing] = field(default_factory=Playing)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; returns the exit code: 0 done, 1 failed, 2 called wrongly, 130 interrupted."""
-    # A policy's own threads would fight over the cores with the other processes; read when torch is first imported.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    if str(Path.cwd()) not in sys.path:  # so that a user's module where the command is called is found
-        sys.path.insert(0, str(Path.cwd()))
+    prepare()
     asked = tyro.cli(Arguments, prog="undertake benchmark", args=list(arguments))
     command = shlex.join(["undertake", "benchmark", *arguments])
-    try:
-        return leaderboard_command(asked, command) if asked.leaderboard else benchmark_command(asked, command)
-    except (ValueError, TypeError) as error:
-        if getattr(error, "__notes__", None):  # raised inside a user's policy, who needs to see where
-            raise
-        return _failed(2, error)
-    except OSError as error:
-        text = f"{error.filename or ''}: {error.strerror or error}"
-        if error.errno in FULL_DISK:
-            kept = len(list(asked.keep.glob("pair-*.npz")))
-            text += (
-                f"; {kept} finished pairs are kept in {asked.keep}: make room and give the same command again, "
-                "it goes on from there"
-            )
-        return _failed(1, text)
-    except BrokenExecutor as error:
-        return _failed(1, error)
-    except KeyboardInterrupt as reason:
-        print(str(reason) or "interrupted", file=sys.stderr)
-        return 130
+    run = leaderboard_command if asked.leaderboard else benchmark_command
 
+    def hint(error: OSError) -> str:
+        if error.errno not in FULL_DISK:
+            return ""
+        kept = f"{len(list(asked.keep.glob('pair-*.npz')))} finished pairs are kept in {asked.keep}"
+        return f"; {kept}: make room and give the same command again, it goes on from there"
 
-def _failed(code: int, why: object) -> int:
-    print(f"undertake benchmark: {why}", file=sys.stderr)
-    return code
+    return exit_code("undertake benchmark", lambda: run(asked, command), hint)
 
 
 def benchmark_command(asked: Arguments, command: str) -> int:
@@ -143,7 +114,7 @@ def benchmark_command(asked: Arguments, command: str) -> int:
     check_choice("game", asked.game, GAMES)
     names = [part.strip() for each in asked.agent for part in each.split(",")]
     # All of them first: a slip of the pen shows at once.
-    agents = [make_policy(name, asked.game, trust=asked.trust) for name in names]
+    agents = [make_policy(name, asked.game, trust=asked.playing.trust) for name in names]
     plans = [_plan(asked, asked.game, n) for n in _sizes(asked, asked.game, "4")]
     printed = []
     for agent in agents:
@@ -186,9 +157,9 @@ def leaderboard_command(asked: Arguments, command: str) -> int:
             plan = _plan(asked, game, n)
             rows = _measure(plan, _agents(plan, asked), asked, f"{game}, {n} players")
             table = to_table(plan, rows, _measured(command))
-            write_whole(folder / f"{game}-{n}.json", (json.dumps(table, indent=1) + "\n").encode())
+            write_atomically(folder / f"{game}-{n}.json", (json.dumps(table, indent=1) + "\n").encode())
             print(f"{folder / f'{game}-{n}.json'}: {len(rows)} agents in {len(plan.pool)} fields", flush=True)
-    write_whole(asked.page, leaderboard_page(read_tables(folder)).encode())
+    write_atomically(asked.page, leaderboard_page(read_tables(folder)).encode())
     print(asked.page)
     return 0
 
@@ -201,14 +172,16 @@ def _agents(plan: Plan, asked: Arguments) -> list[Policy]:
         names += shipped(plan.game)
     found = {label(policy): policy for policy in plan.pool}
     for name in names:
-        policy = make_policy(name, plan.game, trust=asked.trust)
+        policy = make_policy(name, plan.game, trust=asked.playing.trust)
         if policy.fingerprint not in {each.fingerprint for each in found.values()}:
             found.setdefault(label(policy), policy)
     return list(found.values())
 
 
 def _plan(asked: Arguments, game: str, n: int) -> Plan:
-    return make_plan(game, n, _pool(asked), deals=asked.deals, deal_set=asked.set, view=asked.view, trust=asked.trust)
+    return make_plan(
+        game, n, _pool(asked), deals=asked.deals, deal_set=asked.set, view=asked.playing.view, trust=asked.playing.trust
+    )
 
 
 def _pool(asked: Arguments) -> list[str]:
@@ -230,9 +203,9 @@ def _measure(plan: Plan, agents: Sequence[Policy], asked: Arguments, text: str) 
             plan,
             agents,
             asked.keep,
-            processes=asked.processes,
-            backend=asked.backend,
-            ray_address=asked.ray_address,
+            processes=asked.playing.processes,
+            backend=asked.playing.backend,
+            ray_address=asked.playing.ray_address,
             progress=progress,
         )
 
@@ -289,7 +262,7 @@ def _write_report(
     folder: Path, agent: Policy, tables: Sequence[Mapping[str, Any]], known: Mapping[int, Mapping[str, Any] | None]
 ) -> None:
     """report.json, then pictures, then report.md, which shows them."""
-    write_whole(folder / "report.json", (json.dumps({"tables": list(tables)}, indent=1) + "\n").encode())
+    write_atomically(folder / "report.json", (json.dumps({"tables": list(tables)}, indent=1) + "\n").encode())
     name = label(agent)
     shown: dict[int, list[tuple[str, str]]] = {}
     if importlib.util.find_spec("matplotlib") is None:
@@ -313,4 +286,4 @@ def _write_report(
             n = 4 if 4 in shown else tables[0]["players"]
             pictures.draw_curves(lines, n, name, folder / "learning_curve.png")
             shown[n] = [*shown[n], ("learning_curve.png", "win share in each field while it was trained")]
-    write_whole(folder / "report.md", report_page(tables, known, shown).encode())
+    write_atomically(folder / "report.md", report_page(tables, known, shown).encode())

@@ -9,7 +9,7 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,23 @@ from undertake.arena.policy import make_policy
 from undertake.arena.report import print_report, progress_bar, write_csv
 from undertake.core.game import GAMES, check_choice, check_names, get_game
 
-__all__ = ["Arguments", "evaluate_command", "main", "read_options"]
+__all__ = ["Arguments", "Playing", "evaluate_command", "exit_code", "main", "prepare", "read_options"]
+
+
+@dataclass(frozen=True)
+class Playing:
+    """How and where the games are played, whatever is measured."""
+
+    view: Literal["recall", "table"] = "recall"
+    """What everybody sees: the table view is a track of its own."""
+    processes: int = 1
+    """Worker processes; the results are the same. With --backend ray the CPUs of the Ray that is started."""
+    backend: Literal["serial", "processes", "ray"] | None = None
+    """Where the games are played. None: in this process, or in worker processes if there are several."""
+    ray_address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None
+    """The Ray cluster to join, "auto" for one that runs on this machine; None: Ray is started and ended here."""
+    trust: bool = False
+    """Open zips of stable-baselines3 (sb3:PATH): they hold pickles, which can run any code when they are opened."""
 
 
 @dataclass(frozen=True)
@@ -48,47 +64,52 @@ class Arguments:
     """Deals; each is played once in every seat."""
     set: Literal["dev", "test"] = "dev"
     """Deals for tuning and choosing, or the others, for reporting."""
-    view: Literal["recall", "table"] = "recall"
-    """What everybody sees: the table view is a track of its own."""
     option: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE")] = ()
     """A rule of the game, as name=value; 6 nimmt! is one hand unless length=match."""
-    processes: int = 1
-    """Worker processes; the results are the same. With --backend ray the CPUs of the Ray that is started."""
-    backend: Literal["serial", "processes", "ray"] | None = None
-    """Where the games are played. None: in this process, or in worker processes if there are several."""
-    ray_address: Annotated[str | None, tyro.conf.arg(metavar="HOST:PORT")] = None
-    """The Ray cluster to join, "auto" for one that runs on this machine; None: Ray is started and ended here."""
     json: bool = False
     """Print JSON: an object, or with several agents a list."""
     csv: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Write the figures to this file as well."""
     heatmap: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """Draw win shares, agents by fields, to this PNG file."""
-    trust: bool = False
-    """Open zips of stable-baselines3 (sb3:PATH): they hold pickles, which can run any code when they are opened."""
     keep: Path = Path("runs/arena")
     """Folder for finished blocks while it runs: what is interrupted goes on from there."""
+    playing: tyro.conf.OmitArgPrefixes[Playing] = Playing()
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; returns the exit code: 0 done, 1 failed, 2 called wrongly, 130 interrupted."""
+    prepare()
+    asked = tyro.cli(Arguments, prog="undertake evaluate", args=list(arguments))
+    return exit_code("undertake evaluate", lambda: evaluate_command(asked))
+
+
+def prepare() -> None:
+    """What a process that plays users' policies needs before their modules are imported."""
     # A policy's own threads would fight over the cores with the other processes; read when torch is first imported.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if str(Path.cwd()) not in sys.path:  # so that a user's module where the command is called is found
         sys.path.insert(0, str(Path.cwd()))
-    asked = tyro.cli(Arguments, prog="undertake evaluate", args=list(arguments))
+
+
+def exit_code(command: str, run: Callable[[], int], hint: Callable[[OSError], str] = lambda error: "") -> int:
+    """What `run` returns; what it raises becomes one line on stderr and an exit code: 1 failed, 2 called wrongly, 130.
+
+    `hint` says what to do about a file that cannot be written. An error that was raised inside a user's policy goes
+    through, as who wrote it needs to see where.
+    """
     try:
-        return evaluate_command(asked)
+        return run()
     except (ValueError, TypeError) as error:
-        if getattr(error, "__notes__", None):  # raised inside a user's policy, who needs to see where
+        if getattr(error, "__notes__", None):
             raise
-        print(f"undertake evaluate: {error}", file=sys.stderr)
+        print(f"{command}: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"undertake evaluate: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        print(f"{command}: {error.filename or ''}: {error.strerror or error}{hint(error)}", file=sys.stderr)
         return 1
     except BrokenExecutor as error:
-        print(f"undertake evaluate: {error}", file=sys.stderr)
+        print(f"{command}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as reason:
         print(str(reason) or "interrupted", file=sys.stderr)
@@ -109,10 +130,10 @@ def evaluate_command(asked: Arguments) -> int:
     names = [part.strip() for each in asked.agent for part in each.split(",")]
     every = [bot for name in names for bot in (get_game(asked.game).bots if name == "all" else [name])]
     # All of them first: a slip of the pen shows at once.
-    agents = [make_policy(name, asked.game, trust=asked.trust) for name in every]
+    agents = [make_policy(name, asked.game, trust=asked.playing.trust) for name in every]
     fields = [_vouched(part.strip(), asked) for each in asked.field for part in each.split(",")]
     reports: list[Report] = []
-    backend = make_backend(asked.backend, asked.processes, asked.ray_address)
+    backend = make_backend(asked.playing.backend, asked.playing.processes, asked.playing.ray_address)
     with connected(backend) if len(agents) > 1 else contextlib.nullcontext():
         for agent in agents:
             with progress_bar(agent.name) as progress:
@@ -125,10 +146,10 @@ def evaluate_command(asked: Arguments) -> int:
                         num_players=asked.players,
                         deals=asked.deals,
                         deal_set=asked.set,
-                        view=asked.view,
-                        processes=asked.processes,
-                        backend=asked.backend,
-                        ray_address=asked.ray_address,
+                        view=asked.playing.view,
+                        processes=asked.playing.processes,
+                        backend=asked.playing.backend,
+                        ray_address=asked.playing.ray_address,
                         keep=asked.keep,
                         progress=progress,
                         **options,
@@ -148,7 +169,7 @@ def evaluate_command(asked: Arguments) -> int:
 
 def _vouched(name: str, asked: Arguments) -> Any:
     """A name, or under --trust the policy of a file that asks for it."""
-    return make_policy(name, asked.game, trust=True) if asked.trust and name.startswith("sb3:") else name
+    return make_policy(name, asked.game, trust=True) if asked.playing.trust and name.startswith("sb3:") else name
 
 
 def _check_writable(path: Path | None) -> None:

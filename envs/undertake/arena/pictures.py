@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from undertake.arena.evaluation import Report
-from undertake.arena.matches import write_whole
+from undertake.core.files import write_atomically
 from undertake.core.game import get_game
 
 if TYPE_CHECKING:
@@ -259,4 +259,4 @@ def _figure(width: float, height: float) -> Figure:
 def _save(figure: Figure, path: Path) -> None:
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=120)
-    write_whole(path, content.getvalue())
+    write_atomically(path, content.getvalue())

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from undertake.arena.evaluation import Report
-from undertake.arena.matches import write_whole
 from undertake.arena.statistics import METRICS, Estimate
+from undertake.core.files import write_atomically
 from undertake.core.game import get_game
 
 __all__ = ["machine", "print_report", "print_table", "progress_bar", "write_csv"]
@@ -108,7 +108,7 @@ def write_csv(reports: Sequence[Report], path: Path) -> None:
                 + [setting.deals, report.deals_sha256]
                 + [f"{number:.6g}" for name in COLUMNS for number in found[name]]
             )
-    write_whole(path, text.getvalue().encode())
+    write_atomically(path, text.getvalue().encode())
 
 
 @contextlib.contextmanager
