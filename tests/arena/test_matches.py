@@ -10,7 +10,7 @@ import pytest
 
 from arena import user_policies as mine
 from undertake.arena import BLOCK, Policy, evaluate, make_policy, make_setting, play, play_block
-from undertake.arena.matches import play_lineups
+from undertake.arena.matches import play_lineups, read_scores, write_scores
 from undertake.core.game import choose, get_game
 
 HERE = "arena.user_policies:"
@@ -220,3 +220,20 @@ def test_bad_input_is_one_clear_line(change: dict[str, Any], error: type[Excepti
     with pytest.raises(error, match=message) as caught:
         play(**given)
     assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_file_of_scores_is_none_or_whole(tmp_path: Path) -> None:
+    """Whichever byte is flipped, cut off or put in: never other scores, never an exception."""
+    path = tmp_path / "scores.npz"
+    scores = np.arange(2 * 3 * 3, dtype=np.int32).reshape(2, 3, 3)
+    write_scores(path, scores)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        for content in (
+            whole[:at] + bytes([whole[at] ^ 0x5A]) + whole[at + 1 :],
+            whole[:at],
+            whole[:at] + whole[at + 1 :],
+        ):
+            path.write_bytes(content)
+            found = read_scores(path, scores.shape)
+            assert found is None or np.array_equal(found, scores)

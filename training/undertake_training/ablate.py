@@ -96,16 +96,22 @@ def merged(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def train(config: Config) -> None:
-    """Train a run to its end, unless that has been done: in a process of its own, resumed if it was interrupted."""
+    """Train a run to its end, unless that has been done: in a process of its own, resumed if it was interrupted.
+
+    Raises:
+        ConfigError: what is there was trained with other settings, or its own are damaged.
+        RuntimeError: the training failed.
+    """
     folder = config.folder
+    settings = folder.with_suffix(".yaml")
+    if folder.exists() and settings.exists() and configuration.load(settings) != config:
+        raise ConfigError(f"{folder}: it was trained with other settings than the study has now; remove or rename it")
     if finished(config):
         return
     if (folder / "resume.safetensors").exists():
         command = ["--resume", str(folder)]
     else:
-        settings = folder.with_suffix(".yaml")
-        settings.parent.mkdir(parents=True, exist_ok=True)
-        settings.write_text(configuration.write(config), encoding="utf-8")
+        write_atomically(settings, configuration.write(config).encode())
         command = ["--config", str(settings)]
     done = subprocess.run(
         [sys.executable, "-c", _COMMAND, "train", *command], stderr=subprocess.PIPE, text=True, check=False

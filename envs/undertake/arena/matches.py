@@ -14,6 +14,7 @@ import json
 import math
 import shutil
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -290,7 +291,8 @@ def _load(folder: Path | None, block: int, into: Scores) -> bool:
 def read_scores(path: Path, shape: tuple[int, ...]) -> Scores | None:
     """Scores (int32) that `write_scores` has kept; None where there are none of this shape, or they are damaged."""
     # numpy and zipfile say in many ways that a file is cut short or foreign.
-    with contextlib.suppress(OSError, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError, BadZipFile):
+    said = (OSError, ValueError, KeyError, EOFError, NotImplementedError, RuntimeError, BadZipFile, zlib.error)
+    with contextlib.suppress(*said):
         # By way of memory: np.load forgets to close a file that it cannot read.
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
             scores: Scores = data["scores"]
