@@ -297,6 +297,20 @@ def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, out) == (0, "undertake 0.1.0\n")
 
 
+@pytest.mark.parametrize(
+    ("goals", "merit"),
+    [
+        ({}, 0.2),  # .4 - (.4 - .2)
+        ({"tuned": 0.3}, 0.3),  # .4 - (.3 - .2)
+        ({"random": 0.5}, 0.5),  # above its goal by .1; tuned has none
+        ({"random": 0.5, "tuned": 0.5}, 0.1),
+        ({"half_price": 0.9}, 0.2),  # of a field that was not measured
+    ],
+)
+def test_the_best_policy_is_that_of_the_greatest_mean_less_the_worst_gap(goals: dict[str, float], merit: float) -> None:
+    assert ppo.merit_of({"random": 0.6, "tuned": 0.2}, goals) == pytest.approx(merit)
+
+
 def test_the_objective_turns_from_margin_to_result() -> None:
     blended = Config(objective=Objective(blend_from=0.5, blend_to=0.75, result_weight=0.4))
     weights_at = [ppo.objective_weights(blended, progress) for progress in (0.0, 0.5, 0.625, 0.75, 1.0)]

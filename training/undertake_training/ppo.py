@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType, TracebackType
 
@@ -34,6 +34,7 @@ __all__ = [
     "advance",
     "blend",
     "descend",
+    "merit_of",
     "minibatches",
     "objective_weights",
     "ramp",
@@ -277,13 +278,18 @@ def _keep_best(run: Run, metrics: Metrics, folder: Path) -> None:
     shares = {name.removeprefix(SHARE): share for name, share in metrics.items() if name.startswith(SHARE)}
     if not shares:
         return
-    mean = sum(shares.values()) / len(shares)
-    goals = run.config.measure.goals
-    merit = mean - max(goals.get(name, mean) - share for name, share in shares.items())
+    merit = merit_of(shares, run.config.measure.goals)
     metrics["merit"] = merit
     if run.best is None or merit > run.best:
         run.best = merit
         save_best(run, folder)
+
+
+def merit_of(shares: Mapping[str, float], goals: Mapping[str, float]) -> float:
+    """The mean of the win shares in the fields less the worst gap to a goal; without goals, to the mean itself."""
+    mean = sum(shares.values()) / len(shares)
+    wanted = {name: goals[name] for name in shares if name in goals} or dict.fromkeys(shares, mean)
+    return mean - max(goal - shares[name] for name, goal in wanted.items())
 
 
 def _due(run: Run, last: int, every: int) -> bool:
