@@ -238,6 +238,7 @@ def training_sections() -> dict[str, str]:
     makers = {
         "bench_training": training_table,
         "ablation-no_thanks": ablation_table,
+        "ablation-six_nimmt": ablation_table,
     }
     return {
         name: maker(json.loads((MEASURED / f"{name}.json").read_text()))

@@ -86,15 +86,20 @@ def respond(
     run.network.load_state_dict(target.network.state_dict())
     if run.average:
         run.average.load_state_dict(target.network.state_dict())
-    begun = time.process_time()
+    begun, first = time.process_time(), None
     threads = torch.get_num_threads()
     torch.set_num_threads(config.threads)
     try:
         while run.decisions < run.config.decisions:
             ppo.advance(run)
             if minutes and run.decisions <= _TRIAL * config.steps * config.tables:
-                total = run.decisions * 60 * minutes / (time.process_time() - begun)
-                run.config = dataclasses.replace(config, decisions=max(run.decisions, int(total)))
+                now = time.process_time()
+                if not first:  # it compiles the engine, or loads it, so its speed tells nothing
+                    first = run.decisions, now
+                else:
+                    rate = (run.decisions - first[0]) / (now - first[1])
+                    total = run.decisions + rate * (60 * minutes - (now - begun))
+                    run.config = dataclasses.replace(config, decisions=max(run.decisions, int(total)))
             if progress:
                 progress(min(run.decisions, run.config.decisions), run.config.decisions)
     finally:
