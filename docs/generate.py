@@ -213,7 +213,7 @@ def size_table() -> str:
         if response := strength.get("best_response"):
             gains.append(
                 f"- `{name}`: {_told(response['gain'], 3)} over parity after {response['decisions'] / 1e6:.1f} million "
-                f"decisions at its tables, {response['budget_minutes']:.0f} CPU-minutes, seed {response['seed']}; "
+                f"decisions at its tables, {response['cpu_minutes']:.0f} CPU-minutes, seed {response['seed']}; "
                 f"{response['deals']:,} test deals."
             )
     if gains:
