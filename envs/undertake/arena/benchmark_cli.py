@@ -159,6 +159,7 @@ def leaderboard_command(asked: Arguments, command: str) -> int:
             table = to_table(plan, rows, _measured(command))
             write_atomically(folder / f"{game}-{n}.json", (json.dumps(table, indent=1) + "\n").encode())
             print(f"{folder / f'{game}-{n}.json'}: {len(rows)} agents in {len(plan.pool)} fields", flush=True)
+    asked.page.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(asked.page, leaderboard_page(read_tables(folder)).encode())
     print(asked.page)
     return 0

@@ -314,4 +314,5 @@ def write_scores(path: Path, scores: Scores) -> None:
     """Keep scores; OSError where the file cannot be written."""
     content = io.BytesIO()
     np.savez_compressed(content, scores=scores)
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content.getvalue())

@@ -259,4 +259,5 @@ def _figure(width: float, height: float) -> Figure:
 def _save(figure: Figure, path: Path) -> None:
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=120)
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, content.getvalue())

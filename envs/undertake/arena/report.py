@@ -108,6 +108,7 @@ def write_csv(reports: Sequence[Report], path: Path) -> None:
                 + [setting.deals, report.deals_sha256]
                 + [f"{number:.6g}" for name in COLUMNS for number in found[name]]
             )
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, text.getvalue().encode())
 
 

@@ -10,13 +10,12 @@ __all__ = ["write_atomically"]
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that at every moment the old or the whole new one is there; folders that are missing are made.
+    """Write a file so that at every moment the old or the whole new one is there.
 
     The content is on the disk before the name is given to it, so this holds through a loss of power as well.
 
     Raises OSError, with the file's name, where it cannot be written; what was there before is left as it was.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
